@@ -15,8 +15,8 @@ from bertdata.dataset.binarised_manifest import (
     BINARISED_KIND,
     BinarisedInput,
     BinarisedManifest,
+    make_binarised_plan,
     parse_binarised_manifest,
-    plan_terms,
 )
 from bertdata.errors import InputError
 from bertdata.examples.columns import Array
@@ -36,7 +36,7 @@ from bertdata.tokens.load import tokenizer_of, vocabulary_of
 
 TRAIN_BIN, TRAIN_INDEX = "train.bin", "train.idx"
 
-Told = Callable[[int, int, str], None]
+ProgressCallback = Callable[[int, int, str], None]
 """Function that is called whenever a file is finished.
 
 Its arguments are the number of finished files, the number of all files, and a line of text about the finished
@@ -118,7 +118,12 @@ def encode_lines(task: LinesTask) -> EncodedLines:
 
 
 def binarise_text(
-    paths: Sequence[str], output: str, tokenizer: TokenizerFile, *, workers: int, told: Told
+    paths: Sequence[str],
+    output: str,
+    tokenizer: TokenizerFile,
+    *,
+    workers: int,
+    on_progress: ProgressCallback,
 ) -> BinarisedText:
     """Write text files to a directory in fairseq's binary format, in the order of the files.
 
@@ -134,7 +139,7 @@ def binarise_text(
     roles = dict(tokenizer.roles) if isinstance(tokenizer, TokenizerJson) else {}
     record = {"kind": vocabulary.kind, "vocabulary": vocabulary.md5, "roles": roles}
     names = make_relative_names(paths)
-    commit = Commit(output, BINARISED_KIND, plan_terms(record, names), _read_terms)
+    commit = Commit(output, BINARISED_KIND, make_binarised_plan(record, names), _read_plan)
     tasks = [LinesTask(path=path, tokenizer=tokenizer) for path in paths]
     with ProcessPool(workers) as pool:
         manifest = _find_finished(commit, paths, pool)
@@ -142,7 +147,7 @@ def binarise_text(
             commit.release_finished()
         else:
             with commit.run():
-                manifest = _write_text(commit, tasks, names, record, pool, told)
+                manifest = _write_text(commit, tasks, names, record, pool, on_progress)
     return BinarisedText(directory=output, lines=manifest.lines, tokens=manifest.tokens)
 
 
@@ -169,7 +174,7 @@ def _write_text(
     names: Sequence[str],
     record: dict[str, Any],
     pool: ProcessPool,
-    told: Told,
+    on_progress: ProgressCallback,
 ) -> BinarisedManifest:
     """Encode the text files and write all files of the directory.
 
@@ -194,7 +199,7 @@ def _write_text(
                     tokens=len(found.ids),
                 )
             )
-            told(number, len(tasks), f"{storage.get_base_name(task.path)} ({len(found.ends)} lines)")
+            on_progress(number, len(tasks), f"{storage.get_base_name(task.path)} ({len(found.ends)} lines)")
     small = {
         TRAIN_INDEX: writer.index(),
         DICTIONARY_NAME: make_dictionary(vocabulary, counts.tolist()).dump(),
@@ -212,10 +217,10 @@ def _write_text(
     return manifest
 
 
-def _read_terms(data: bytes, where: str) -> dict[str, Any]:
+def _read_plan(data: bytes, where: str) -> dict[str, Any]:
     """Return the settings in a manifest that decide the bytes of the directory.
 
     The directory protocol compares them with the settings of a new run, which may only continue a directory
     with equal settings.
     """
-    return parse_binarised_manifest(data, where).terms()
+    return parse_binarised_manifest(data, where).make_plan()

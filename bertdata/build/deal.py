@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from bertdata.build.documents import LoadedDocuments
-from bertdata.build.shard_task import Target, TaskPlan, warn_of_left_out
+from bertdata.build.shard_task import Target, TaskPlan, make_skipped_warning
 from bertdata.build.shuffle.corpus import Corpus
 from bertdata.dataset.lost_text import add_lost_tokens, count_lost
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
@@ -43,7 +43,7 @@ def load_input(task: LoadTask) -> LoadedDocuments | SkippedEntry:
 
     In a run that leaves out unreadable parts, such a part gives a manifest entry with the reason instead.
     """
-    reader = task.plan.reader(task.part)
+    reader = task.plan.make_reader(task.part)
     try:
         loaded = reader.load(task.plan.targets[0].settings)
     except InputError as error:
@@ -76,7 +76,7 @@ def _copy_array(buffer: Buffer) -> "array[int]":
 
 
 @dataclass(kw_only=True, slots=True)
-class DealtRun:
+class RunInputs:
     """The inputs of a finished run.
 
     inputs: manifest entries of the parts that were read.
@@ -101,13 +101,13 @@ It yields each task with its result, in the order of the tasks.
 """
 
 
-def deal_run(
+def write_files_in_turn(
     plan: TaskPlan,
     target: Target,
     parts: Sequence[str],
     load_all: LoadAll,
     tell: Callable[[str, int], None],
-) -> tuple[DealtRun, tuple[ShardEntry, ...]]:
+) -> tuple[RunInputs, tuple[ShardEntry, ...]]:
     """Create the examples of all parts and write them to the output files in turn.
 
     Returns the run's inputs, and the manifest entries of the output files.
@@ -119,16 +119,16 @@ def deal_run(
     Raises InputError if a part cannot be read, or if all parts were left out.
     """
     settings, engine = target.settings, plan.engine
-    vocabulary, found = vocabulary_of(plan.tokenizer), DealtRun()
+    vocabulary, found = vocabulary_of(plan.tokenizer), RunInputs()
     maker = find_objective(settings.objective).run_maker(len(parts), vocabulary, settings, engine)
     layout = replace(settings.layout, padding_id=vocabulary.padding_id)
     lost: list[int | None] = []
 
-    def writer(number: int, sink: HashingSink) -> ShardWriter:
+    def open_writer(number: int, sink: HashingSink) -> ShardWriter:
         path = storage.join(target.dataset.directory, settings.files_of_run[number])
         return make_writer(settings.format, sink, layout, engine, path)
 
-    def write(writers: Sequence[CountingWriter]) -> None:
+    def write_all(writers: Sequence[CountingWriter]) -> None:
         # The original program may shuffle the order of its input files with the same random generator. The
         # order is therefore part of what must be reproduced.
         tasks = [LoadTask(plan=plan, part=parts[number]) for number in maker.order]
@@ -136,12 +136,12 @@ def deal_run(
         for task, loaded in load_all(tasks):
             if isinstance(loaded, SkippedEntry):
                 found.skipped.append(loaded)
-                found.warnings.append(warn_of_left_out(task.part, loaded))
+                found.warnings.append(make_skipped_warning(task.part, loaded))
                 continue
             found.inputs.append(loaded.entry)
             found.warnings += loaded.warnings
             made = maker.make(loaded.documents)
-            deal_examples(made, examples, writers)
+            write_examples_in_turn(made, examples, writers)
             lost.append(count_lost(made))
             examples += len(made)
             tell(task.part, len(made))
@@ -150,12 +150,12 @@ def deal_run(
 
     names = settings.files_of_run
     with allow_open_files(len(names)):
-        entries = write_shard_group(target.dataset, names, layout, writer, write, engine=engine)
+        entries = write_shard_group(target.dataset, names, layout, open_writer, write_all, engine=engine)
     known = [count for count in lost if count is not None]
     return found, add_lost_tokens(entries, sum(known) if len(known) == len(lost) else None)
 
 
-def deal_examples(examples: MadeExamples, first: int, writers: Sequence[CountingWriter]) -> None:
+def write_examples_in_turn(examples: MadeExamples, first: int, writers: Sequence[CountingWriter]) -> None:
     """Write the examples to the output files in turn.
 
     first: number of the first of these examples, counted over the whole run. It decides which file comes

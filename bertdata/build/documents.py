@@ -9,7 +9,7 @@ from typing import Protocol
 
 from bertdata._native import Engine
 from bertdata.build.shuffle.gather import gather_documents
-from bertdata.build.warnings import check_documents, warn_of_dropped_bytes
+from bertdata.build.warnings import check_documents, list_dropped_byte_warnings
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.manifest import InputEntry, SkippedEntry
 from bertdata.errors import InputError
@@ -105,7 +105,7 @@ class PartReader:
             tokens=documents.tokens,
             unknown_tokens=documents.unknown,
         )
-        warnings = warn_of_dropped_bytes(text, self.path, self._tokenizer.dialect)
+        warnings = list_dropped_byte_warnings(text, self.path, self._tokenizer.dialect)
         warnings += warn_of_unknown_tokens(documents.unknown, documents.tokens, self.path)
         warnings += find_objective(settings.objective).warnings(documents, self.path)
         self._text = None  # frees memory, since only the token ids are needed from here on

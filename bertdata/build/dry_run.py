@@ -145,7 +145,7 @@ def _find_bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
     dialect = run.tokenizer.dialect
     drops_bad_utf8 = dialect is not None and find_dialect(dialect).drops_bad_utf8
 
-    def problem(part: str) -> InputError | None:
+    def find_problem(part: str) -> InputError | None:
         try:
             if storage.exists(part):
                 check_beginning(part, drops_bad_utf8=drops_bad_utf8)
@@ -154,7 +154,9 @@ def _find_bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
         return None
 
     found = {
-        part: error for part, error in zip(parts, storage.map_paths(parts, problem), strict=True) if error
+        part: error
+        for part, error in zip(parts, storage.map_paths(parts, find_problem), strict=True)
+        if error
     }
     if found and not run.skip_bad:
         raise next(iter(found.values()))
@@ -169,17 +171,17 @@ def plan_tasks(run: TaskPlan, parts: Sequence[str]) -> list[ShardTask]:
     shards = run.targets[0].dataset.plan.settings.num_shards
     unknown = InputEntry(name="", bytes=0, md5="", documents=0, sentences=0, tokens=0)
     if run.targets[0].settings.files_of_run:
-        return [run.of_run(unknown, parts)]
+        return [run.make_run_task(unknown, parts)]
     if shards is None:
-        return [run.part(part) for part in parts]
-    return [run.shuffled(number, shards, unknown, inputs=parts) for number in range(shards)]
+        return [run.make_part_task(part) for part in parts]
+    return [run.make_shuffled_task(number, shards, unknown, inputs=parts) for number in range(shards)]
 
 
 def _hash_input(task: ShardTask, md5_of: Callable[[str], str]) -> str:
     """Return the md5 that the manifest will record for the task's input."""
     if task.number is None:
         return md5_of(task.inputs[0])
-    return compute_corpus_md5({task.plan.reader(part).name: md5_of(part) for part in task.inputs})
+    return compute_corpus_md5({task.plan.make_reader(part).name: md5_of(part) for part in task.inputs})
 
 
 def _describe_source(part: str) -> str:

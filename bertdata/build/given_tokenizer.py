@@ -16,7 +16,7 @@ from bertdata.tokens.load import pin_file, tokenizer_of, vocabulary_of
 from bertdata.tokens.roles import parse_roles
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
 
-_OF_VOCABULARIES = {
+_WORDPIECE_SETTINGS = {
     "dialect": "--dialect",
     "lower_case": "--lower-case or --no-lower-case",
     "keep_accents": "--keep-accents",
@@ -55,7 +55,7 @@ def find_given_tokenizer(
         )
         return pin_file(_find_vocabulary(str(vocab), settings))
     require(vocab is None, "--vocab and --tokenizer: expected one of them, since each is a whole tokeniser")
-    for name, flag in _OF_VOCABULARIES.items():
+    for name, flag in _WORDPIECE_SETTINGS.items():
         require(
             name not in changes, f"{flag} goes with --vocab: a tokenizer.json says itself how text is read"
         )

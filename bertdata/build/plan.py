@@ -39,7 +39,7 @@ def choose_settings(
     recipe_name: str | None,
     phase: int | None,
     changes: dict[str, Any],
-    of_phases: Mapping[int, dict[str, Any]] | None = None,
+    phase_changes: Mapping[int, dict[str, Any]] | None = None,
 ) -> tuple[Recipe | None, dict[str, ExampleSettings]]:
     """Return the recipe that the user chose, and the settings of each dataset, by output sub-directory.
 
@@ -51,17 +51,19 @@ def choose_settings(
     recipe_name: name of the recipe. None if the user did not choose one.
     phase: number of the phase. None if the user did not choose one.
     changes: settings that override the recipe's settings, by name.
-    of_phases: for each phase number, settings that override the recipe's settings in this phase only.
+    phase_changes: for each phase number, settings that override the recipe's settings in this phase only.
     """
     recipe = find_recipe(recipe_name or changes.get("dialect") or "mlperf")
     objective = changes.get("objective", recipe.objective)
     if objective != recipe.objective:
         check_without_recipe(objective, recipe_name, phase)
-        require(not of_phases, f"the objective {objective} has no recipe, so no settings of phase1 or phase2")
+        require(
+            not phase_changes, f"the objective {objective} has no recipe, so no settings of phase1 or phase2"
+        )
         return None, {"": _make_settings(objective, changes)}
     selected = recipe.select(phase)
     require(
-        not of_phases or len(recipe.phases) > 1,
+        not phase_changes or len(recipe.phases) > 1,
         f"recipe {recipe.name} has one phase, so no settings of phase1 or phase2",
     )
     # recipe.varied names the settings in which the phases differ, such as the sequence length and the number
@@ -75,11 +77,11 @@ def choose_settings(
                 "--max-seq-length and --max-predictions-per-seq for one data set of that length"
             )
         selected = {"": recipe.phases[0]}
-        of_phases = None
+        phase_changes = None
     # Settings have three sources. The recipe's settings for the phase are overridden by the user's settings
     # for all phases, which are overridden by the user's settings for this phase.
     numbers = range(1, 3) if phase is None else [phase]
-    own_changes = [(of_phases or {}).get(number, {}) for number in numbers]
+    own_changes = [(phase_changes or {}).get(number, {}) for number in numbers]
     return recipe, {
         place: _make_settings(objective, {**own, **changes, **more})
         for (place, own), more in zip(selected.items(), own_changes, strict=False)

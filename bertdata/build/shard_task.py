@@ -12,7 +12,7 @@ from bertdata._native import Engine
 from bertdata.build.binarised_part import ENDING as BINARISED
 from bertdata.build.binarised_part import BinarisedPart
 from bertdata.build.documents import CorpusReader, DocumentReader, LoadedDocuments, PartReader
-from bertdata.build.pair_watch import PairWatch
+from bertdata.build.pair_label_counter import PairLabelCounter
 from bertdata.build.part_names import make_shard_stem
 from bertdata.build.shuffle.keys import derive_shard_seed
 from bertdata.config.settings import ExampleSettings
@@ -76,12 +76,12 @@ class TaskPlan:
         """Load the tokeniser before the first task. All tasks of a process share it."""
         tokenizer_of(self.tokenizer, self.engine)
 
-    def part(self, path: str) -> "ShardTask":
+    def make_part_task(self, path: str) -> "ShardTask":
         """Return the task that creates the shards of one part (input file)."""
-        reader = self.reader(path)
+        reader = self.make_reader(path)
         return ShardTask(plan=self, stem=make_shard_stem(reader.name), reader=reader, inputs=(path,))
 
-    def reader(self, path: str) -> DocumentReader:
+    def make_reader(self, path: str) -> DocumentReader:
         """Return the object that reads a part as tokenised documents. The ending of the path decides its
         type.
         """
@@ -89,7 +89,7 @@ class TaskPlan:
             return BinarisedPart(path, self.tokenizer, self.names.get(path))
         return PartReader(path, self.tokenizer, self.engine, self.names.get(path))
 
-    def shuffled(
+    def make_shuffled_task(
         self,
         number: int,
         shards: int,
@@ -108,7 +108,7 @@ class TaskPlan:
         stem = f"shard-{number:05}-of-{shards:05}"
         return ShardTask(plan=self, stem=stem, reader=reader, inputs=tuple(inputs), number=number)
 
-    def of_run(self, corpus: InputEntry, inputs: Sequence[str]) -> "ShardTask":
+    def make_run_task(self, corpus: InputEntry, inputs: Sequence[str]) -> "ShardTask":
         """Return a task that stands for all output files of a run with ``--as-original``.
 
         The task is not run, since ``bertdata.build.deal`` creates these files together. It serves to find
@@ -125,8 +125,8 @@ class TaskPlan:
 class ShardTask:
     """The task of creating one shard, or one shard for each length bin, of every dataset of the plan.
 
-    A task that ``TaskPlan.of_run`` returned is not run. It only names the files that ``bertdata.build.deal``
-    creates.
+    A task that ``TaskPlan.make_run_task`` returned is not run. It only names the output files, which
+    ``bertdata.build.deal`` creates.
 
     stem: file name of the shards without length bin and without the ending for the file format.
     inputs: paths of the parts that the task reads.
@@ -214,7 +214,7 @@ def _count_examples(shards: Sequence[ShardEntry]) -> str:
     return found if len(shards) == 1 else f"{found} in {len(shards)} bins"
 
 
-def keep_task(task: ShardTask) -> TaskResult | None:
+def find_finished_result(task: ShardTask) -> TaskResult | None:
     """Return the task's result if an earlier run finished all its shards.
 
     Returns None if a shard must be created.
@@ -314,14 +314,14 @@ def _make_shards(
     progress(0)
     objective = find_objective(settings.objective)
     examples = objective.make(loaded.documents, vocabulary, settings, engine)
-    watch = PairWatch(examples) if objective.label_one else None
+    watch = PairLabelCounter(examples) if objective.label_one else None
     writing = (1 - MAKING_SHARE) / max(1, len(examples))
 
-    def tell(example: int) -> None:
+    def report_example(example: int) -> None:
         progress(MAKING_SHARE + writing * example)
 
     write = _write_bins if settings.bin_size else _write_shard
-    entries = add_lost_tokens(write(task, target, watch or examples, tell), count_lost(examples))
+    entries = add_lost_tokens(write(task, target, watch or examples, report_example), count_lost(examples))
     for entry in entries:
         target.dataset.record(loaded.entry, entry)
     return entries, watch.ones if watch else None
@@ -371,7 +371,7 @@ def _write_bins(
     settings, engine, names = task.settings(target), task.plan.engine, task.shards(target)
     layout = task.layout(target)
 
-    def writer(number: int, sink: HashingSink) -> ShardWriter:
+    def open_writer(number: int, sink: HashingSink) -> ShardWriter:
         path = storage.join(target.dataset.directory, names[number])
         return make_writer(settings.format, sink, layout, engine, path)
 
@@ -379,7 +379,7 @@ def _write_bins(
         target.dataset,
         names,
         layout,
-        writer,
+        open_writer,
         lambda writers: write_bins(examples, settings.bin_size, writers, tell),
         source=task.reader.name,
         engine=engine,
@@ -393,9 +393,9 @@ def _skip_input(task: ShardTask, skipped: SkippedEntry) -> TaskResult:
     for target in task.plan.targets:
         for name in task.shards(target):
             target.dataset.discard(name)
-    return TaskResult(entries=(), warnings=(warn_of_left_out(task.inputs[0], skipped),), skipped=skipped)
+    return TaskResult(entries=(), warnings=(make_skipped_warning(task.inputs[0], skipped),), skipped=skipped)
 
 
-def warn_of_left_out(path: str, skipped: SkippedEntry) -> str:
+def make_skipped_warning(path: str, skipped: SkippedEntry) -> str:
     """Return the warning about an input that is left out because it cannot be read."""
     return f"{path}: {skipped.reason}; the part is left out"

@@ -15,7 +15,7 @@ def check_documents(documents: Documents, name: str) -> None:
         )
 
 
-def warn_of_dropped_bytes(text: bytes, name: str, dialect: str | None) -> list[str]:
+def list_dropped_byte_warnings(text: bytes, name: str, dialect: str | None) -> list[str]:
     """Return warnings about NUL bytes in a text, and about bytes that the tokeniser drops.
 
     name: name of the text, for the warnings.

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from bertdata.cli.common.objective_flag import add_objective, load_objective
 from bertdata.cli.common.parser import Parser, add_overwrite, add_workers, parse_positive
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.dataset.discover import find_shard
 from bertdata.dataset.manifest import format_summary
 from bertdata.errors import UsageError
@@ -161,7 +161,7 @@ def run(arguments: list[str]) -> int:
 
 def _convert_text(args: argparse.Namespace) -> int:
     """Convert text files to fairseq's binary format."""
-    with ShownProgress() as progress:
+    with StepProgressDisplay() as progress:
         made = binarise(
             args.source, args.target, tokenizer=args.tokenizer, workers=args.workers, progress=progress
         )
@@ -171,7 +171,7 @@ def _convert_text(args: argparse.Namespace) -> int:
 
 def _convert_dataset(args: argparse.Namespace) -> int:
     """Convert a dataset directory to the layout that --to names."""
-    with ShownProgress() as progress:
+    with StepProgressDisplay() as progress:
         made = convert(
             args.source,
             args.target,

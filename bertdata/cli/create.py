@@ -6,7 +6,7 @@ from bertdata.build.dry_run import show_previews
 from bertdata.cli.common.example_flags import add_create_flags
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
 from bertdata.cli.common.request_flags import add_flags, make_request
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.cli.common.text_flags import add_language_settings, add_part_settings
 from bertdata.dataset.manifest import format_summary
 from bertdata.io.freed_memory import keep_less_freed_memory
@@ -73,11 +73,11 @@ def run(arguments: list[str]) -> int:
     if args.dry_run:
         print_preview(request)
         return 0
-    with ShownProgress() as progress:
+    with StepProgressDisplay() as progress:
         request = make_request_parts(request, progress)
     work = plan_run(request)
     say(*work.notes)
-    with ShownProgress() as progress:
+    with StepProgressDisplay() as progress:
         made = work.make(count_workers(request.workers), progress)
     for dataset in made.datasets:
         for warning in dataset.warnings:

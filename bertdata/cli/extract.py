@@ -4,7 +4,7 @@ import argparse
 
 from bertdata.cli.common.extract_flags import add_extract_settings, parse_day, read_extract_settings
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.config.recipes import RECIPES
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error
 from bertdata.steps.extract import extract, find_recipe_extractor, find_single_dump
@@ -96,7 +96,7 @@ def run(arguments: list[str]) -> int:
         )
         say(*preview, NOTHING_WRITTEN)
         return 0
-    with ShownProgress(tenths=True) as progress:
+    with StepProgressDisplay(tenths=True) as progress:
         report = extract(
             args.dump,
             args.output,
@@ -128,7 +128,7 @@ def run_find_date(parser: Parser, args: argparse.Namespace) -> int:
         find_date,
     )  # imported here because it imports the sentence splitting, which extraction does not need
 
-    with ShownProgress(tenths=True) as progress:
+    with StepProgressDisplay(tenths=True) as progress:
         found = find_date(
             args.dump,
             table=args.table,

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from bertdata.cli.common.parser import Parser
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.errors import UsageError
 from bertdata.io.assets import VOCABULARIES, Asset, obtain_asset
 from bertdata.io.download import Download, download_file
@@ -176,5 +176,5 @@ def _list_downloads(args: argparse.Namespace) -> list[Download]:
 def _download(wanted: Download) -> None:
     """Download a file and show the progress."""
     name = wanted.path.name
-    with ShownProgress(tenths=True) as shown:
+    with StepProgressDisplay(tenths=True) as shown:
         download_file(wanted, lambda done, total: shown(StepProgress(stage=name, done=done, total=total)))

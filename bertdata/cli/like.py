@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bertdata.cli.common.door_words import PRINT_CONFIG, take_print_config
 from bertdata.cli.common.parser import Parser, add_engine, add_overwrite
-from bertdata.cli.common.programs.choice import DoorLine, list_programs, split_like_line
-from bertdata.cli.common.programs.door import Door
+from bertdata.cli.common.print_config_flag import PRINT_CONFIG, take_print_config
+from bertdata.cli.common.programs.choice import LikeCommandLine, list_programs, split_like_line
 from bertdata.cli.common.programs.flag import SWITCH, Flag
+from bertdata.cli.common.programs.like_command import LikeCommand
 from bertdata.cli.common.script_examples import (
     FileNames,
     ScriptSettings,
@@ -56,7 +56,7 @@ _FILES = ("input_file", "output_file", "vocab_file")
 _OPTIONAL = ("whole_word_mask", "remask", "pad_position_value")
 """Settings that need no value. All other settings need a value from the program's file or from a flag."""
 
-DOOR = Door(
+DOOR = LikeCommand(
     command="bertdata like",
     ours="bertdata",
     folder=Path(__file__).parent / "programs",
@@ -109,7 +109,7 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def _join_file_words(line: DoorLine) -> dict[str, Any]:
+def _join_file_words(line: LikeCommandLine) -> dict[str, Any]:
     """Return the settings. File names that were given as several words are joined by commas.
 
     The original program would refuse such a command line, so a warning says that it was accepted.
@@ -154,7 +154,7 @@ def describe_settings(keys: Mapping[str, Any]) -> dict[str, Any]:
     return found | ({"whole_word_mask": settings.whole_word_mask} if "whole_word_mask" in keys else {})
 
 
-def _read_our_flags(line: DoorLine) -> argparse.Namespace:
+def _read_our_flags(line: LikeCommandLine) -> argparse.Namespace:
     """Parse the flags of bertdata that follow after ``--``."""
     name = line.program.name
     parser = Parser(
@@ -165,7 +165,7 @@ def _read_our_flags(line: DoorLine) -> argparse.Namespace:
     return parser.parse_args(line.ours)
 
 
-def _find_file_names(line: DoorLine, keys: Mapping[str, Any]) -> FileNames:
+def _find_file_names(line: LikeCommandLine, keys: Mapping[str, Any]) -> FileNames:
     """Return the input, output and vocabulary files.
 
     Raises UsageError for a required setting without a value.

@@ -2,7 +2,7 @@
 
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
 from bertdata.cli.common.request_flags import add_flags, make_request
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.cli.common.text_flags import LANGUAGE_SETTINGS, add_part_settings, add_segment_settings
 from bertdata.io import storage
 from bertdata.io.freed_memory import keep_less_freed_memory
@@ -89,7 +89,7 @@ def _run(request: SegmentRequest, *, dry_run: bool) -> int:
     if dry_run:
         say(*preview_text(request), NOTHING_WRITTEN)
         return 0
-    with ShownProgress() as progress:
+    with StepProgressDisplay() as progress:
         counts = make_text(request, progress)
     output, books = convert_path(request.output), list_paths(request.books or ())
     if reads_records(list_paths(request.sources), request.input_kind, request.settings, books):

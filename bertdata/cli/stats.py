@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from bertdata.cli.common.objective_flag import add_objective
 from bertdata.cli.common.parser import Parser, add_overwrite, add_workers
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.examples.counting import QUANTILES, find_quantile
 from bertdata.examples.objectives import describe_objective
 from bertdata.io.terminal import say, say_error, say_text
@@ -52,7 +52,7 @@ def make_parser() -> Parser:
 def run(arguments: list[str]) -> int:
     """Run ``bertdata stats`` and return the exit status."""
     args = make_parser().parse_args(arguments)
-    with ShownProgress() as progress:
+    with StepProgressDisplay() as progress:
         statistics = stats(
             args.path,
             vocab=args.vocab,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from bertdata.cli.common.objective_flag import add_objective
 from bertdata.cli.common.parser import Parser, add_workers
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.dataset.findings import EXTRA, LEFT_OUT, MISSING, Finding, Report
 from bertdata.dataset.manifest import format_skipped_note
 from bertdata.dataset.published.sums import list_sum_tables
@@ -90,7 +90,7 @@ def run(arguments: list[str]) -> int:
         parser.error("--table and --chain exclude each other: a published table has no chain")
     if args.source and not args.chain:
         parser.error("--source goes with --chain")
-    with ShownProgress() as progress:
+    with StepProgressDisplay() as progress:
         report = verify(
             args.path,
             table=args.table,

@@ -63,7 +63,7 @@ def find_held_out(names: Sequence[str]) -> list[str]:
         name
         for name, match in found.items()
         if (match and match[2] == "test" and match[1] in trained)
-        or (has_parts and _is_of_evaluation(base_names[name]))
+        or (has_parts and _is_mlperf_eval_file(base_names[name]))
         or (has_records and kinds.get(name) == "eval")
     ]
 
@@ -84,6 +84,6 @@ def is_companion_list(name: str) -> bool:
     return storage.get_base_name(name) in (EVAL_MD5, REMOVED)
 
 
-def _is_of_evaluation(name: str) -> bool:
+def _is_mlperf_eval_file(name: str) -> bool:
     """Return True for eval.txt, for its md5 file, and for shards made from it, such as eval.txt.tfrecord."""
     return any(name == one or name.startswith(f"{one}.") for one in (EVAL_TEXT, EVAL_MD5))

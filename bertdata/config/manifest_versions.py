@@ -15,8 +15,8 @@ from bertdata.config.dataset_settings import WORDPIECE
 from bertdata.io.manifest_file import check_schema, check_version, parse_json
 
 DATASET_VERSION = 3
-_BEFORE = 2
-_REMADE = {
+_OLD_VERSION = 2
+_UPGRADE_ADVICE = {
     1: "remove the directory and make it again: its shards get the same bytes",
 }
 """Advice for the user, by the version of a manifest that is so old that it can no longer be read."""
@@ -59,10 +59,10 @@ def parse_dataset_json(data: bytes, where: str) -> DatasetJson:
     """
     written = parse_json(data, where)
     version = written.get("format_version", DATASET_VERSION)
-    check_version(version, where, (_BEFORE, DATASET_VERSION), _REMADE)
-    value = _upgrade_version_2(written) if version == _BEFORE else written
+    check_version(version, where, (_OLD_VERSION, DATASET_VERSION), _UPGRADE_ADVICE)
+    value = _upgrade_version_2(written) if version == _OLD_VERSION else written
     check_schema(value, where, "manifest")
-    return DatasetJson(value, written if version == _BEFORE else None)
+    return DatasetJson(value, written if version == _OLD_VERSION else None)
 
 
 def compute_settings_digest(settings: Mapping[str, Any]) -> str:
@@ -121,7 +121,7 @@ def convert_to_version_2(
     """
     records = value["settings"]
     head = {
-        "format_version": _BEFORE,
+        "format_version": _OLD_VERSION,
         **_select_settings(value, ("kind",)),
         "recipe": recipe,
         "phase": value["phase"],

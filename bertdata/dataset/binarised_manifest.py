@@ -47,13 +47,13 @@ class BinarisedManifest:
     def tokens(self) -> int:
         return sum(one.tokens for one in self.inputs)
 
-    def terms(self) -> dict[str, Any]:
+    def make_plan(self) -> dict[str, Any]:
         """Return the plan of the directory: everything that decides its files, except the contents of the
         inputs.
 
         A later run may only continue the directory if it has the same plan.
         """
-        return plan_terms(self.tokenizer, [one.name for one in self.inputs])
+        return make_binarised_plan(self.tokenizer, [one.name for one in self.inputs])
 
     def dump(self) -> bytes:
         return dump_json(
@@ -72,7 +72,7 @@ class BinarisedManifest:
         return format_md5sums(self.files, self.dump())
 
 
-def plan_terms(tokenizer: dict[str, Any], inputs: list[str]) -> dict[str, Any]:
+def make_binarised_plan(tokenizer: dict[str, Any], inputs: list[str]) -> dict[str, Any]:
     """Return the plan of a directory: everything that decides its files, except the contents of the inputs.
 
     tokenizer: kind of tokeniser, md5 of its file, and the token of each special role.

@@ -79,7 +79,7 @@ class LabelSurvey(NamedTuple):
     @property
     def pair_word(self) -> str:
         """Description of the most frequent pair label."""
-        return quote_guess(self.pair_words[self.pairs.most_frequent]) if self.pairs else ""
+        return quote_baseline(self.pair_words[self.pairs.most_frequent]) if self.pairs else ""
 
     @property
     def guess(self) -> str:
@@ -98,7 +98,7 @@ class LabelSurvey(NamedTuple):
         return {"words": self.words.counts, "word": self.word, "pairs": pairs, "pair_words": self.pair_words}
 
     @classmethod
-    def of_json(cls, found: dict[str, Any]) -> Self:
+    def from_json(cls, found: dict[str, Any]) -> Self:
         pairs = None if found["pairs"] is None else Frequencies(found["pairs"])
         return cls(Frequencies(found["words"]), found["word"], pairs, tuple(found["pair_words"]))
 
@@ -131,7 +131,7 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
     )
 
 
-def report_guess(data: OpenedDataset, tell: Callable[[str], object]) -> None:
+def report_baseline(data: OpenedDataset, tell: Callable[[str], object]) -> None:
     """Report the accuracy of the baseline that always predicts the most frequent label and ignores the text.
 
     Nothing is reported if the objective has no labels, or if the files cannot be read. The report is only a
@@ -177,7 +177,7 @@ class _IdCounter:
         return Counter({token: n for token, n in self._ids.items() if token not in special})
 
 
-def quote_guess(guess: str) -> str:
+def quote_baseline(guess: str) -> str:
     return f'"{guess}"'
 
 
@@ -211,4 +211,4 @@ def _format_token(vocabulary: Vocabulary | None, token: int) -> str:
     """Return the spelling of a token in quotes, or a text such as ``token 17`` without a vocabulary."""
     if vocabulary is None:
         return f"token {token}"
-    return quote_guess(make_words_readable(vocabulary)[token].strip())
+    return quote_baseline(make_words_readable(vocabulary)[token].strip())

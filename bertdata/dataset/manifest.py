@@ -125,7 +125,7 @@ class DatasetPlan:
         unverified = "unverified" if "unverified" in self.settings.objective else None
         return unverified or self.objective or "no recipe"
 
-    def terms(self) -> dict[str, Any]:
+    def make_comparable_plan(self) -> dict[str, Any]:
         """Return the plan as a dictionary without nesting, for comparison with the plan of an unfinished
         directory.
 

@@ -31,7 +31,7 @@ RUN_TOKENS = 1 << 23
 A token takes about three bytes, and several copies of the run are in memory while it is sorted.
 """
 
-Placed = tuple[ExampleBatch, Array, Array]
+GroupedBatch = tuple[ExampleBatch, Array, Array]
 """A batch of examples, the group number of each example, and its sort key within the group (uint64)."""
 
 
@@ -50,7 +50,7 @@ class SortedExamples:
     is_kept: bool = False
 
     @classmethod
-    def of(cls, source: OpenedDataset, files: tuple[str, ...], is_kept: bool) -> "SortedExamples":
+    def describe(cls, source: OpenedDataset, files: tuple[str, ...], is_kept: bool) -> "SortedExamples":
         """Return the description of run files that contain all examples of a source."""
         first, last = source.shards[0].name, source.shards[-1].name
         name = first if first == last else f"{first} to {last}"
@@ -70,7 +70,7 @@ class SortedGroup:
     examples: ExampleBatch
 
 
-def write_runs(files: ScratchFiles, groups: int, placed: Iterable[Placed]) -> tuple[str, ...]:
+def write_runs(files: ScratchFiles, groups: int, placed: Iterable[GroupedBatch]) -> tuple[str, ...]:
     """Sort examples into run files and record the files as complete. Return the paths of the files.
 
     groups: number of groups.
@@ -78,12 +78,12 @@ def write_runs(files: ScratchFiles, groups: int, placed: Iterable[Placed]) -> tu
     """
     paths: list[str] = []
     entries: list[ScratchEntry] = []
-    held: list[Placed] = []
+    held: list[GroupedBatch] = []
 
     # Batches are collected until they contain RUN_TOKENS tokens. They are then sorted and written as a run.
     # ``_write_run`` empties the list, so that the batches do not stay in memory together with their sorted
     # copy.
-    def write() -> None:
+    def write_next_run() -> None:
         with files.open(f"-{len(paths):05}") as sink:
             _write_run(held, groups, sink)
         paths.append(sink.path)
@@ -94,15 +94,15 @@ def write_runs(files: ScratchFiles, groups: int, placed: Iterable[Placed]) -> tu
         held.append(found)
         tokens += len(found[0].ids)
         if tokens >= RUN_TOKENS:
-            write()
+            write_next_run()
             tokens = 0
     if held:
-        write()
+        write_next_run()
     files.note(entries)
     return tuple(paths)
 
 
-def _write_run(held: list[Placed], groups: int, sink: Sink) -> None:
+def _write_run(held: list[GroupedBatch], groups: int, sink: Sink) -> None:
     """Sort the collected batches by group and key, write them to a run file, and empty the list ``held``."""
     batch = join_batches([examples for examples, _, _ in held])
     which = np.concatenate([found for _, found, _ in held])

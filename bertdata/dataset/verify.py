@@ -111,7 +111,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
 
     objective = manifest.plan.objective if isinstance(manifest, Manifest) else None
 
-    def check(entry: ShardEntry | FileEntry) -> Finding:
+    def check_entry(entry: ShardEntry | FileEntry) -> Finding:
         finding = (
             _check_shard(directory, entry, content, objective)
             if isinstance(entry, ShardEntry)
@@ -122,7 +122,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
 
     # 1. The listed files themselves, in parallel. This takes nearly all of the time.
     files: tuple[Any, ...] = manifest.shards if isinstance(manifest, Manifest) else manifest.files
-    findings = [*_check_manifest_itself(manifest, data, path), *check_in_parallel(check, files)]
+    findings = [*_check_manifest_itself(manifest, data, path), *check_in_parallel(check_entry, files)]
     listed = _list_md5sums_files(manifest)
     findings += _check_md5sums_file(manifest, listed, directory)
     # 2. Small files that belong to the manifest: the vocabulary, copies of earlier manifests, lengths files
@@ -329,7 +329,7 @@ def _verify_md5sums(
         (md5, _make_relative(directory, name)) for md5, name in parse_md5_list(storage.read_bytes(path), path)
     ]
 
-    def check(item: tuple[str, str]) -> Finding:
+    def check_line(item: tuple[str, str]) -> Finding:
         md5, name = item
         file = name if name.startswith("/") or storage.is_remote(name) else storage.join(directory, name)
         on_file()
@@ -354,7 +354,7 @@ def _verify_md5sums(
         except BertDataError as error:
             return Finding(file=file, status="unreadable", detail=_strip_path(file, error))
 
-    return Report(path=path, findings=tuple(check_in_parallel(check, expected)))
+    return Report(path=path, findings=tuple(check_in_parallel(check_line, expected)))
 
 
 def _make_relative(directory: str, name: str) -> str:

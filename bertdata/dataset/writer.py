@@ -56,7 +56,7 @@ class Dataset:
         self.directory = directory
         self.plan = plan
         self._within = within
-        self.commit = Commit(directory, DATASET_KIND, plan.terms(), _read_manifest_terms)
+        self.commit = Commit(directory, DATASET_KIND, plan.make_comparable_plan(), _read_manifest_plan)
 
     @property
     def unfinished(self) -> str:
@@ -109,10 +109,10 @@ class Dataset:
             return
         if storage.exists(self._within) and not storage.is_directory(self._within):
             raise DatasetError(f"{self._within}: is a file, expected a directory or nothing")
-        above = _read_terms(self._within)
+        above = _read_plan(self._within)
         if above is not None:
             raise DatasetError(
-                f"{self._within}: holds {_describe_terms(above)} in the directory itself, which would hide "
+                f"{self._within}: holds {_describe_plan(above)} in the directory itself, which would hide "
                 f"{self.plan.title} below it; choose another directory or remove this one"
             )
 
@@ -125,10 +125,10 @@ class Dataset:
         if self._within is not None or self.commit.found_terms() is not None:
             return
         for name in filter(_PHASE.fullmatch, find_nested_directories(storage.list_files(self.directory))):
-            below = _read_terms(storage.join(self.directory, name))
+            below = _read_plan(storage.join(self.directory, name))
             if below is not None:
                 raise DatasetError(
-                    f"{self.directory}: holds {_describe_terms(below)} in {name}, which {self.plan.title} in "
+                    f"{self.directory}: holds {_describe_plan(below)} in {name}, which {self.plan.title} in "
                     "the directory itself would hide; choose another directory or remove this one"
                 )
 
@@ -236,7 +236,7 @@ class Dataset:
         Returns None if there is no manifest that has the same plan and lists the shard.
         """
         found = self._parse_current_manifest()
-        if found is None or found[0].plan.terms() != self.plan.terms():
+        if found is None or found[0].plan.make_comparable_plan() != self.plan.make_comparable_plan():
             return None
         return found[1].get(shard)
 
@@ -320,12 +320,12 @@ class Dataset:
         return manifest
 
 
-def _read_terms(directory: str) -> Mapping[str, Any] | None:
+def _read_plan(directory: str) -> Mapping[str, Any] | None:
     """Return the plan of a directory as a flat dictionary, or None if bertdata did not write it."""
-    return Commit(directory, DATASET_KIND, {}, _read_manifest_terms).found_terms()
+    return Commit(directory, DATASET_KIND, {}, _read_manifest_plan).found_terms()
 
 
-def _describe_terms(terms: Mapping[str, Any]) -> str:
+def _describe_plan(terms: Mapping[str, Any]) -> str:
     """Describe in a few words what is in a directory that bertdata wrote, for error messages.
 
     terms: the plan of the directory, as a dictionary without nesting.
@@ -354,5 +354,5 @@ def _parse_manifest(data: bytes, path: str) -> tuple[Manifest, dict[str, Entries
     return manifest, manifest.entries()
 
 
-def _read_manifest_terms(data: bytes, path: str) -> dict[str, Any]:
-    return _parse_manifest(data, path)[0].plan.terms()
+def _read_manifest_plan(data: bytes, path: str) -> dict[str, Any]:
+    return _parse_manifest(data, path)[0].plan.make_comparable_plan()

@@ -50,5 +50,5 @@ def binarise(
         directory,
         pin_file(find_tokenizer_file(convert_path(tokenizer))),
         workers=count_workers(workers),
-        told=told,
+        on_progress=told,
     )

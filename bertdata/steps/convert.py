@@ -96,6 +96,6 @@ def convert(
         unverified=unverified,
         objective=objective,
         workers=count_workers(workers),
-        told=told,
+        on_progress=told,
     )
     return ConvertedDataset(directory=directory, manifest=manifest)

@@ -1,6 +1,6 @@
 """The command line of ``python -m trainer finetune``."""
 
-from bertdata.cli.common.door_words import take_print_config
+from bertdata.cli.common.print_config_flag import take_print_config
 from trainer.commands.pretrain import import_torch, print_phases, warn_of_contradictions
 from trainer.config.task_config import make_layered_task
 from trainer.run.path_check import check_paths

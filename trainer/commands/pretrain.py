@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from bertdata.cli.common.door_words import take_print_config
+from bertdata.cli.common.print_config_flag import take_print_config
 from bertdata.io.signals import end_at_ctrl_c
 from bertdata.io.terminal import say_error
 from trainer.config.flags import make_layered

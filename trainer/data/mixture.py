@@ -52,7 +52,7 @@ class MixedOrder(Order):
         # sources: source of each place. numbers: examples of that source before the place.
         # following: examples of each source before the place after the last one.
         places = position.epoch * self.examples + position.examples + offsets
-        sources, numbers = self._turns.find(places)
+        sources, numbers = self._turns.find_sources(places)
         following = self._turns.count_turns(int(places.max()) + 1)
         for source, order in enumerate(self._orders):
             targets = np.flatnonzero(sources == source)

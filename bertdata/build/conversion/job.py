@@ -1,4 +1,4 @@
-"""The description of a conversion that is sent to workers (Job), and the description of a converted shard."""
+"""The description of a conversion that is sent to workers, and the description of a converted shard."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ from bertdata.tokens.files import TokenizerFile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
+class ConversionJob:
     """The description of a conversion to another program's layout. It is pickled and sent to worker
     processes.
 

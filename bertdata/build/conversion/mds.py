@@ -52,7 +52,7 @@ def measure_shard(task: MeasureTask) -> Array:
     return np.concatenate(found)
 
 
-def refuse_source(source: InputDataset, path: str) -> None:
+def check_mds_source(source: InputDataset, path: str) -> None:
     """Raise SettingsError if an MDS dataset cannot hold the source's examples.
 
     It can hold unmasked examples that consist of ids and word starts. The conversion drops the word starts.
@@ -77,7 +77,7 @@ def find_mds_starts(source: InputDataset, settings: DatasetSettings, pool: Proce
     tasks = [MeasureTask(source=source.of_shards(at, at + 1)) for at in range(len(shards))]
     sizes = []
     for shard, (_, counts) in zip(shards, pool.in_order(measure_shard, tasks), strict=True):
-        names = compute_name_sizes(find_stem(shard.name), 0, len(counts))
+        names = compute_name_sizes(make_example_prefix(shard.name), 0, len(counts))
         sizes.append(compute_sample_sizes(counts, names, wide=wide, with_len=with_len).astype(np.uint32))
     try:
         return tuple(cut_by_size(np.concatenate(sizes), form.dump(), form.size_limit))
@@ -85,7 +85,7 @@ def find_mds_starts(source: InputDataset, settings: DatasetSettings, pool: Proce
         raise SettingsError(f"size_limit is {form.size_limit}, but {error}; give a larger one") from None
 
 
-def find_stem(shard: str) -> str:
+def make_example_prefix(shard: str) -> str:
     """Return the shard's file name without its endings. The names of the shard's examples begin with it."""
     return _ENDING.sub("", strip_ending(storage.get_base_name(shard)))
 
@@ -99,7 +99,7 @@ def name_examples(source: OpenedDataset, first: int) -> Iterator[str]:
     for shard in source.shards:
         begin = max(first - start, 0)
         if begin < shard.examples:
-            stem = find_stem(shard.name)
+            stem = make_example_prefix(shard.name)
             found.append((stem, begin, shard.examples))
         start += shard.examples
     return chain.from_iterable((f"{stem}-{index}" for index in range(a, b)) for stem, a, b in found)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bertdata.build.conversion.example_cuts import find_destinations
-from bertdata.build.conversion.job import ConvertedShard, Job
+from bertdata.build.conversion.job import ConversionJob, ConvertedShard
 from bertdata.build.conversion.shard import write_shard
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.dataset.sorted_runs import Placed, SortedExamples, read_group, write_runs
+from bertdata.dataset.sorted_runs import GroupedBatch, SortedExamples, read_group, write_runs
 from bertdata.examples.columns import Array, slice_batch
 from bertdata.examples.objectives import find_objective
 from bertdata.io.scratch_files import ScratchFiles
@@ -34,7 +34,7 @@ class ShardSortTask:
     folder: directory for the scratch files. None means the output dataset's ``unfinished/``.
     """
 
-    job: Job
+    job: ConversionJob
     number: int
     source: OpenedDataset
     places: Array
@@ -49,12 +49,12 @@ class PermutedShardTask:
     files: paths of the scratch files that all sort tasks wrote.
     """
 
-    job: Job
+    job: ConversionJob
     number: int
     files: tuple[str, ...]
 
 
-def make_sort_tasks(job: Job, folder: str | None) -> Iterator[ShardSortTask]:
+def make_sort_tasks(job: ConversionJob, folder: str | None) -> Iterator[ShardSortTask]:
     """Yield the tasks that together sort all examples of the source dataset.
 
     folder: directory for the scratch files. None means the output dataset's ``unfinished/``.
@@ -86,10 +86,10 @@ def sort_examples(task: ShardSortTask) -> SortedExamples:
     )
     kept = files.kept()
     paths = write_runs(files, len(task.job.names), _place_examples(task)) if kept is None else kept.paths
-    return SortedExamples.of(task.source, paths, is_kept=kept is not None)
+    return SortedExamples.describe(task.source, paths, is_kept=kept is not None)
 
 
-def _place_examples(task: ShardSortTask) -> Iterator[Placed]:
+def _place_examples(task: ShardSortTask) -> Iterator[GroupedBatch]:
     """Yield the examples of a task in batches, with each example's new shard and position in that shard."""
     starts, first = np.array(task.job.starts, np.int64), 0
     for shard in task.source.shards:

@@ -104,7 +104,7 @@ class ConversionSettings:
         bins = count_bins(layout.max_seq_length, self.bin_size)
         return tuple(f"part.{number}.parquet_{which}" for which in range(bins))
 
-    def of_dataset(self, source: DatasetSettings, num_shards: int) -> DatasetSettings:
+    def make_output_settings(self, source: DatasetSettings, num_shards: int) -> DatasetSettings:
         """Return the dataset settings that the manifest of the converted dataset records.
 
         source: settings of the source dataset.

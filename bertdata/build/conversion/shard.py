@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from bertdata.build.conversion.job import ConvertedShard, Job
+from bertdata.build.conversion.job import ConversionJob, ConvertedShard
 from bertdata.build.conversion.mds import name_examples
 from bertdata.dataset.shard_group import write_shard_group
 from bertdata.examples.bins import cut_bins
@@ -22,7 +22,7 @@ from bertdata.shards.write import CountingWriter
 from bertdata.tokens.load import vocabulary_of
 
 
-def find_kept_shard(job: Job, number: int) -> ConvertedShard | None:
+def find_kept_shard(job: ConversionJob, number: int) -> ConvertedShard | None:
     """Return the shard with this number if an earlier run finished it from the same inputs.
 
     Returns None if the shard must be written.
@@ -34,7 +34,7 @@ def find_kept_shard(job: Job, number: int) -> ConvertedShard | None:
     return ConvertedShard(number=number, entries=entries, is_kept=True)
 
 
-def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> ConvertedShard:
+def write_shard(job: ConversionJob, number: int, batches: Iterable[ExampleBatch]) -> ConvertedShard:
     """Write the shard with this number.
 
     batches: the examples of the shard, in order.
@@ -47,19 +47,19 @@ def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Conve
     if job.layout.objective != job.source.layout.objective:
         batches = map(partial(_select_columns, find_objective(job.layout.objective).batch_type), batches)
 
-    def write(writers: Sequence[CountingWriter]) -> None:
+    def write_all(writers: Sequence[CountingWriter]) -> None:
         for batch in batches:
             for which, examples in cut_bins(batch, job.bin_size) if job.bin_size else [(0, batch)]:
                 writers[which].write(_convert_offsets(examples))
 
-    writer = partial(_open_writer, job, number)
-    entries = write_shard_group(job.dataset, job.names[number], job.layout, writer, write)
+    open_writer = partial(_open_writer, job, number)
+    entries = write_shard_group(job.dataset, job.names[number], job.layout, open_writer, write_all)
     for entry in entries:
         job.dataset.record(job.corpus, entry)
     return ConvertedShard(number=number, entries=entries)
 
 
-def _open_writer(job: Job, number: int, which: int, sink: HashingSink) -> ShardWriter:
+def _open_writer(job: ConversionJob, number: int, which: int, sink: HashingSink) -> ShardWriter:
     """Return the object that writes examples to a shard's file.
 
     which: number of the length bin. It is 0 if there are no bins.
@@ -99,7 +99,7 @@ def _convert_offsets(batch: ExampleBatch) -> ExampleBatch:
     return replace(found, **{name: getattr(found, name).astype(np.uint32) for name in found.ragged()})
 
 
-class Supply:
+class ExampleStream:
     """A stream of examples that is read in portions of any size, independent of the size of its batches."""
 
     def __init__(self, batches: Iterable[ExampleBatch]) -> None:

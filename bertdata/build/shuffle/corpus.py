@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertdata.build.shuffle.document_cuts import count_tokens, deal_to_shards, find_shard_cuts
+from bertdata.build.shuffle.document_cuts import count_tokens, divide_part_into_shards, find_shard_cuts
 from bertdata.build.shuffle.sorted_files import Pieces, SortedFile, SortResult
 from bertdata.dataset.manifest import InputEntry, SkippedEntry, make_corpus_entry
 from bertdata.dataset.writer import refuse_only_skipped
@@ -43,7 +43,7 @@ def make_corpus(results: Sequence[SortResult]) -> Corpus:
     return Corpus(inputs=read, skipped=skipped)
 
 
-def deal_pieces(files: Sequence[SortedFile], shards: int) -> list[Pieces]:
+def divide_into_shards(files: Sequence[SortedFile], shards: int) -> list[Pieces]:
     """Return, for each shard, the ranges of the sorted files that hold the shard's documents.
 
     Raises SettingsError if there are fewer documents than shards.
@@ -60,7 +60,7 @@ def deal_pieces(files: Sequence[SortedFile], shards: int) -> list[Pieces]:
     places = [array("Q") for _ in range(shards)]
     for number, file in enumerate(files):
         prefixes, starts, _ = file.index()
-        for shard, start, stop in deal_to_shards(prefixes, starts, file.record_bytes, cuts, shards):
+        for shard, start, stop in divide_part_into_shards(prefixes, starts, file.record_bytes, cuts, shards):
             places[shard].extend((number, start, stop))
     paths = tuple(file.path for file in files)
     return [Pieces(paths, found) for found in places]

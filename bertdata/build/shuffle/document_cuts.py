@@ -67,7 +67,7 @@ def find_shard_cuts(histogram: Mapping[int, int], shards: int) -> Buffer:
     return array("Q", (prefixes[place] for place in places[1:]))
 
 
-def deal_to_shards(
+def divide_part_into_shards(
     prefixes: Buffer, starts: Buffer, stop: int, cuts: Buffer, shards: int
 ) -> Iterator[tuple[int, int, int]]:
     """Yield (shard, start, stop) for each shard that gets documents of a sorted part.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from bertdata.build.documents import DocumentReader
-from bertdata.build.shard_task import TaskPlan, warn_of_left_out
+from bertdata.build.shard_task import TaskPlan, make_skipped_warning
 from bertdata.build.shuffle.keys import (
     SortedDocuments,
     convert_to_little_endian,
@@ -119,7 +119,7 @@ def sort_to_file(task: PartSortTask) -> SortResult:
 
     If an earlier run made the file from the same bytes, it is kept.
     """
-    reader = task.plan.reader(task.part)
+    reader = task.plan.make_reader(task.part)
     scratch = ScratchFiles(
         commit=find_scratch_directory(task.plan),
         name=reader.name,
@@ -178,13 +178,13 @@ def sort_part(plan: TaskPlan, path: str, reader: DocumentReader | None = None) -
 
     reader: reader of the part. None makes a new reader.
     """
-    reader = reader or plan.reader(path)
+    reader = reader or plan.make_reader(path)
     try:
         loaded = reader.load(plan.targets[0].settings)
     except InputError as error:
         if not plan.skip_bad:
             raise
         skipped = reader.skipped(error)
-        return SortedPart(entry=skipped, warnings=(warn_of_left_out(path, skipped),))
+        return SortedPart(entry=skipped, warnings=(make_skipped_warning(path, skipped),))
     documents = sort_documents(loaded.documents, loaded.entry.name)
     return SortedPart(entry=loaded.entry, warnings=loaded.warnings, documents=documents)

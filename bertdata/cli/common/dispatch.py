@@ -58,7 +58,7 @@ def run_to_exit_status(
 def _run_to_exit_status(
     program: str, work: Callable[[], int], interrupted: str, place: str, has_parser: bool
 ) -> int:
-    def report(message: str, status: int) -> int:
+    def print_error(message: str, status: int) -> int:
         say_error(f"{program}: {message}")
         return status
 
@@ -74,11 +74,11 @@ def _run_to_exit_status(
             )
 
             message = name_settings_by_flag(message)
-        return report(f"error: {place}{message}", error.exit_status) if message else error.exit_status
+        return print_error(f"error: {place}{message}", error.exit_status) if message else error.exit_status
     except KeyboardInterrupt as stop:
-        return report(interrupted, getattr(stop, "exit_status", 130))
+        return print_error(interrupted, getattr(stop, "exit_status", 130))
     except MemoryError:
-        return report(f"error: {place}out of memory; use smaller parts or fewer workers", 1)
+        return print_error(f"error: {place}out of memory; use smaller parts or fewer workers", 1)
     except BrokenPipeError:
         # the program that reads standard output has ended, so an error message would help nobody
         _discard_output()
@@ -86,7 +86,9 @@ def _run_to_exit_status(
     except OSError as error:
         if error.filename is None:
             _discard_output()
-        return report(f"error: {place}{error.filename or 'standard output'}: {error.strerror or error}", 1)
+        return print_error(
+            f"error: {place}{error.filename or 'standard output'}: {error.strerror or error}", 1
+        )
 
 
 def _discard_output() -> None:

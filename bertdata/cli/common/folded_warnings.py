@@ -17,26 +17,26 @@ class FoldedWarnings:
     """Collector of a run's warnings, each of the form ``NAME: text``, which are grouped by similarity."""
 
     def __init__(self) -> None:
-        self._kinds: dict[str, list[str]] = {}
+        self._groups: dict[str, list[str]] = {}
 
     def is_first(self, warning: str) -> bool:
         """Return True if the warning must be printed, because no similar warning came before.
 
-        Otherwise keep the warning for the summary that ``rest`` returns, and return False.
+        Otherwise keep the warning for the summary that ``summarise_others`` returns, and return False.
         """
         # Similar warnings have the same key, which has no name and no numbers. For example, the key of
         # "part-7: 3.1% of 5210 tokens are [UNK], see part-7" is "#% of # tokens are [UNK], see ".
         name, _, text = warning.partition(": ")
-        found = self._kinds.setdefault(_NUMBER.sub("#", text.replace(name, "")), [])
+        found = self._groups.setdefault(_NUMBER.sub("#", text.replace(name, "")), [])
         found.append(warning)
         return len(found) == 1
 
-    def rest(self) -> list[str]:
+    def summarise_others(self) -> list[str]:
         """Return one summary line for each group of similar warnings that were not printed, and clear all
         groups.
         """
-        lines = [_fold_warnings(first, others) for first, *others in self._kinds.values() if others]
-        self._kinds.clear()
+        lines = [_fold_warnings(first, others) for first, *others in self._groups.values() if others]
+        self._groups.clear()
         return lines
 
 

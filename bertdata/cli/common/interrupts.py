@@ -47,7 +47,7 @@ class Interrupts:
     def __enter__(self) -> "Interrupts":
         if threading.current_thread() is threading.main_thread():
             self._hooks = sys.unraisablehook, sys.excepthook
-            sys.unraisablehook, sys.excepthook = self._report_forgotten, self._print_uncaught
+            sys.unraisablehook, sys.excepthook = self._handle_lost_exception, self._print_uncaught
             for signum in (signal.SIGTERM, signal.SIGINT):
                 self._before[signum] = signal.getsignal(signum)
                 if self._before[signum] is not signal.SIG_IGN:
@@ -78,7 +78,7 @@ class Interrupts:
             self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._raise_again)
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
 
-    def _report_forgotten(self, forgotten: Any) -> None:
+    def _handle_lost_exception(self, forgotten: Any) -> None:
         """Handle an exception that Python cannot pass on, for example from a finalizer
         (``sys.unraisablehook``).
         """

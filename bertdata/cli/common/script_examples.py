@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from bertdata._native import Engine
-from bertdata.build.warnings import check_documents, warn_of_dropped_bytes
+from bertdata.build.warnings import check_documents, list_dropped_byte_warnings
 from bertdata.cli.common.folded_warnings import FoldedWarnings
 from bertdata.config.dialects import SPECIAL_TOKENS, Dialect
 from bertdata.config.settings import LONGEST_SEQUENCE, require
@@ -184,7 +184,7 @@ def _make_examples(
     print_warnings(warn_of_unknown_tokens(documents.unknown, documents.tokens, together))
     found = zip(texts, inputs, strict=True)
     _print_folded_warnings(
-        [one for text, path in found for one in warn_of_dropped_bytes(text, path, settings.dialect)]
+        [one for text, path in found for one in list_dropped_byte_warnings(text, path, settings.dialect)]
     )
     print_warnings(BERT.warnings(documents, together))
     del texts
@@ -209,7 +209,7 @@ def _print_folded_warnings(warnings: list[str]) -> None:
     others.
     """
     folded = FoldedWarnings()
-    print_warnings([*filter(folded.is_first, warnings), *folded.rest()])
+    print_warnings([*filter(folded.is_first, warnings), *folded.summarise_others()])
 
 
 def print_warnings(warnings: list[str]) -> None:

@@ -7,7 +7,7 @@ from bertdata.cli.common.progress import Progress, ShardRate
 from bertdata.steps.progress import StepProgress
 
 
-class ShownProgress:
+class StepProgressDisplay:
     """Progress callback for a step such as ``create``, which shows each report and sums up similar warnings.
 
     tenths: True prints a line for each finished tenth of a stage if there is no terminal.
@@ -20,7 +20,7 @@ class ShownProgress:
         self._shown: Progress | None = None
         self._warnings = FoldedWarnings()
 
-    def __enter__(self) -> "ShownProgress":
+    def __enter__(self) -> "StepProgressDisplay":
         return self
 
     def __call__(self, now: StepProgress) -> None:
@@ -66,6 +66,6 @@ class ShownProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._shown is not None:
-            for warning in self._warnings.rest():
+            for warning in self._warnings.summarise_others():
                 self._shown.note(f"bertdata: warning: {warning}")
         self._end_stage()

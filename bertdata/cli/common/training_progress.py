@@ -4,7 +4,7 @@ words.
 
 from types import TracebackType
 
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.steps.progress import StepProgress
 from bertdata.tokens.training.word_counts import WordCounts
 
@@ -26,7 +26,7 @@ class TrainingProgress:
         self._name = name
         self._total = total_bytes
         self._done = 0
-        self._shown = ShownProgress()
+        self._shown = StepProgressDisplay()
 
     def __enter__(self) -> "TrainingProgress":
         self._shown.__enter__()

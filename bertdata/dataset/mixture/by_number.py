@@ -35,7 +35,7 @@ class MixedAccess:
         """
         # A source of 3 examples starts again after every third turn. Its turns 0 to 2 are pass 0, and its
         # turns 3 to 5 are pass 1. For example, turn 7 is example 1 of pass 2.
-        sources, turns = self._turns.find(np.asarray(numbers) + self._data.first)
+        sources, turns = self._turns.find_sources(np.asarray(numbers) + self._data.first)
         sizes = np.array([part.examples for part in self._data.parts])
         passes, within = np.divmod(turns, sizes[sources])
         found, places = [], []

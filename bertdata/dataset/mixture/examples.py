@@ -55,7 +55,7 @@ class MixedExamples(OpenedDataset):
         # source 0, turn 8 of source 0, turn 3 of source 1]. before + index then gives the position of each
         # turn in that list, [0, 2, 1].
         for place in range(start, stop, _BLOCK):
-            sources, index = turns.find(np.arange(place, min(place + _BLOCK, stop)))
+            sources, index = turns.find_sources(np.arange(place, min(place + _BLOCK, stop)))
             counts = np.bincount(sources, minlength=len(streams))
             taken = [stream.take(int(count)) for stream, count in zip(streams, counts, strict=True)]
             before = np.cumsum(counts) - counts - given

@@ -55,7 +55,7 @@ class Turns:
         self._sources = order
         self._numbers = _number_turns(order, len(weights))
 
-    def find(self, places: Array) -> tuple[Array, Array]:
+    def find_sources(self, places: Array) -> tuple[Array, Array]:
         """Return the source that supplies each place.
 
         Also returns the number of the turn, counted among all turns of that source.

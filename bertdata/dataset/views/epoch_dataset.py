@@ -19,7 +19,7 @@ class EpochDataset(IterableDataset):  # type: ignore[misc]
     shared_epoch: SharedEpoch
 
     @classmethod
-    def of(cls, view: Any, epoch: SharedEpoch) -> "EpochDataset":
+    def from_iterable(cls, view: Any, epoch: SharedEpoch) -> "EpochDataset":
         """Return an EpochDataset with the examples of another IterableDataset.
 
         view: the other IterableDataset.

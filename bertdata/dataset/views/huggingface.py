@@ -31,7 +31,7 @@ def make_iterable_dataset(data: OpenedDataset, objective: str | None) -> Any:
     view = datasets.IterableDataset.from_generator(
         iterate_rows, features=_make_features(data.layout), gen_kwargs=shares
     )
-    return EpochDataset.of(view, epoch)
+    return EpochDataset.from_iterable(view, epoch)
 
 
 def make_map_dataset(data: OpenedDataset, objective: str | None) -> Any:

@@ -56,14 +56,14 @@ def make_tensorflow_dataset(data: OpenedDataset, objective: str | None, batch_si
         for name, field in fields.items()
     }
 
-    def rows() -> Iterator[dict[str, Array]]:
+    def iterate_row_arrays() -> Iterator[dict[str, Array]]:
         if objective is not None:
             find_objective(objective)
         for batch in columns.regroup_batches(data.read_range(range(data.examples)), batch_size or _ROWS):
             found = pad_examples(batch, data.layout, fields)
             yield {name: values.reshape(len(batch), -1) for name, values in found.items()}
 
-    found = tf.data.Dataset.from_generator(rows, output_signature=signature)
+    found = tf.data.Dataset.from_generator(iterate_row_arrays, output_signature=signature)
     if batch_size is not None:
         return found.apply(tf.data.experimental.assert_cardinality(-(-data.examples // batch_size)))
     return found.unbatch().apply(tf.data.experimental.assert_cardinality(data.examples))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertdata.io.terminal import escape_unprintable
-from bertdata.report.charts.chart import Chart, Hovers, format_thousands, label_axes
+from bertdata.report.charts.chart import Chart, Tooltips, format_thousands, label_axes
 from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, format_value
 
@@ -90,7 +90,7 @@ class BarChart(Chart):
             columns = (*columns, f"expected {self.y_label}")
         return DataTable(self.title, columns, tuple(rows))
 
-    def hovers(self) -> Hovers:
+    def tooltips(self) -> Tooltips:
         """Return the tooltip of each bar, by the identifier of its invisible bar."""
         names = [self._name_column(series) for series in self.heights]
         return {

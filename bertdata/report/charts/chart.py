@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from bertdata.report.charts.colours import LIGHT
 from bertdata.report.charts.values import DataTable, format_value
 
-Hovers = Mapping[str, str | Sequence[str]]
+Tooltips = Mapping[str, str | Sequence[str]]
 """Tooltips of a chart, by the identifier of the element in the drawing.
 
 For a line with markers, the value is a list with one text for each marker.
@@ -34,7 +34,7 @@ class Chart(ABC):
         """Return the numbers as a table."""
 
     @abstractmethod
-    def hovers(self) -> Hovers:
+    def tooltips(self) -> Tooltips:
         """Return the tooltips of the chart's elements, by their identifiers."""
 
 

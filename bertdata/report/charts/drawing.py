@@ -63,7 +63,7 @@ def render_inline_svg(chart: Chart, name: str) -> str:
 
     name: name of the chart, which must be unique on the page.
     """
-    return convert_to_inline(_draw_picture([chart], "svg", name, with_titles=False), name, chart.hovers())
+    return convert_to_inline(_draw_picture([chart], "svg", name, with_titles=False), name, chart.tooltips())
 
 
 def load_matplotlib(asked_by: str, extra: str, module: str = "matplotlib") -> Any:

@@ -6,7 +6,7 @@ import re
 from xml.etree import ElementTree
 
 from bertdata.io.terminal import escape_unprintable
-from bertdata.report.charts.chart import Hovers
+from bertdata.report.charts.chart import Tooltips
 from bertdata.report.charts.colours import LIGHT
 
 _SVG = "http://www.w3.org/2000/svg"
@@ -17,19 +17,19 @@ _VARIABLES = {colour: f"var(--{name})" for name, colour in LIGHT.items()}
 _COLOUR = re.compile("|".join(_VARIABLES))
 
 
-def convert_to_inline(svg: bytes, name: str, hovers: Hovers) -> str:
+def convert_to_inline(svg: bytes, name: str, tooltips: Tooltips) -> str:
     """Return a drawing as an element of an HTML page.
 
     The element has the class ``chart`` and no size. The page that contains it sets its size, role and label.
     Elements that have a tooltip get the class ``hit``.
 
     name: text in front of every identifier that is kept.
-    hovers: tooltips, by the identifier of the element.
+    tooltips: tooltips, by the identifier of the element.
     """
     root = ElementTree.fromstring(svg)
     _remove_metadata(root)
     for element in root.iter():
-        _add_tooltips(element, hovers)
+        _add_tooltips(element, tooltips)
     _rename_identifiers(root, name)
     for size in ("width", "height"):
         root.attrib.pop(size, None)
@@ -47,9 +47,9 @@ def _remove_metadata(element: ElementTree.Element) -> None:
             _remove_metadata(child)
 
 
-def _add_tooltips(element: ElementTree.Element, hovers: Hovers) -> None:
+def _add_tooltips(element: ElementTree.Element, tooltips: Tooltips) -> None:
     """Add the tooltips to an element that has any."""
-    said = hovers.get(element.get("id", ""))
+    said = tooltips.get(element.get("id", ""))
     if said is None:
         return
     element.set("class", "hit")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from bertdata.report.charts.chart import Chart, Hovers, format_thousands, label_axes, use_whole_number_ticks
+from bertdata.report.charts.chart import Chart, Tooltips, format_thousands, label_axes, use_whole_number_ticks
 from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, format_value
 
@@ -108,7 +108,7 @@ class LineChart(Chart):
         columns = (self.x_label, *(f"{line.name}: {self.y_label}" for line in self.lines))
         return DataTable(self.title, columns, tuple(rows), note)
 
-    def hovers(self) -> Hovers:
+    def tooltips(self) -> Tooltips:
         """Return the tooltips of each line's invisible markers."""
         return {
             f"hit-{number}": [

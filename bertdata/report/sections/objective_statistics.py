@@ -39,13 +39,13 @@ def _make_section(name: str, datasets: list[DatasetNumbers]) -> ReportSection:
     """Return the section for the statistics of this name."""
     title = name.replace("_", " ").capitalize()
 
-    def facts(one: DatasetNumbers) -> Facts:
+    def collect_facts(one: DatasetNumbers) -> Facts:
         return dict(_flatten("", _find_statistics(one)[name]))
 
-    def charts(one: DatasetNumbers) -> Sequence[PageContent]:
+    def make_charts(one: DatasetNumbers) -> Sequence[PageContent]:
         return [ChartBlock(chart) for chart in _make_label_charts(title, _find_statistics(one)[name])]
 
-    blocks = (*place_side_by_side(datasets, charts), make_facts_table(title, datasets, facts))
+    blocks = (*place_side_by_side(datasets, make_charts), make_facts_table(title, datasets, collect_facts))
     return ReportSection(title, blocks, describe_scopes(datasets, DatasetNumbers.scope))
 
 

@@ -49,7 +49,7 @@ def _make_block(one: DatasetNumbers, most_words: int) -> PageContent:
 
     most_words: approximate limit for the number of tokens. At least one page of examples is shown.
     """
-    reading = _Reading(one.vocabulary)
+    reading = _WordReader(one.vocabulary)
     made: list[Passage] = []
     for kept in one.sample.kept:
         most_words -= len(kept.example.ids)
@@ -61,7 +61,7 @@ def _make_block(one: DatasetNumbers, most_words: int) -> PageContent:
     return PassagesBlock(f"Examples of {one.name}", legend, tuple(made), _PAGE)
 
 
-class _Reading:
+class _WordReader:
     """Converter from token ids to readable words."""
 
     def __init__(self, vocabulary: Vocabulary | None) -> None:

@@ -60,10 +60,10 @@ def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
     ordered = sorted(ids, key=lambda token: (-ids[token], token))
     total = ids.total()
 
-    def kind(token: int) -> str:
+    def name_kind(token: int) -> str:
         return "special" if token in special else "text"
 
-    def rows(chosen: Sequence[int]) -> tuple[tuple[str | int | float, ...], ...]:
+    def make_rows(chosen: Sequence[int]) -> tuple[tuple[str | int | float, ...], ...]:
         return tuple(
             (
                 _find_text(token, texts),
@@ -88,8 +88,8 @@ def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
     )
     return (
         ChartBlock(chart),
-        DataTable("Most frequent tokens", columns, rows(ordered[:_MOST]), page_rows=10),
-        DataTable("Rarest tokens that occur", columns, rows(ordered[: -_MOST - 1 : -1]), page_rows=10),
+        DataTable("Most frequent tokens", columns, make_rows(ordered[:_MOST]), page_rows=10),
+        DataTable("Rarest tokens that occur", columns, make_rows(ordered[: -_MOST - 1 : -1]), page_rows=10),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from bertdata.cli.common.absl_flags import parse_absl_boolean, parse_absl_integer, read_command_line
 from bertdata.cli.common.parser import Parser, parse_number
 from bertdata.cli.common.programs.flag import SWITCH, Flag
-from bertdata.cli.common.programs.hugging_face import apply_opposites
+from bertdata.cli.common.programs.hugging_face import apply_negated_flags
 from bertdata.errors import UsageError
 from bertdata.io.terminal import escape_unprintable
 
@@ -78,7 +78,7 @@ class Given:
             value = self[flag.name]
             if flag.key is None or value is None:
                 continue
-            value = flag.of_key(value)
+            value = flag.convert_to_key_value(value)
             if isinstance(value, list) and (flag.count == 2 or len(value) == 1):
                 value = value[phase]
             found[flag.key] = value
@@ -132,7 +132,7 @@ class ProgramFlags:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}{self._suggest_known(unknown)}")
         explicit = vars(found)
         if self.syntax == HUGGING_FACE:
-            explicit = apply_opposites(explicit, self.table)
+            explicit = apply_negated_flags(explicit, self.table)
         # Each source of values overrides the one before: the defaults of the default version, the defaults of
         # this version, the environment, and the command line.
         in_environment = _read_environment(self.variables)

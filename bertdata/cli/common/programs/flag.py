@@ -71,10 +71,10 @@ class Flag:
         """
         return None if self.default is None or self.kind == SWITCH else _format_value(self.default)
 
-    def of_key(self, value: Any) -> Any:
+    def convert_to_key_value(self, value: Any) -> Any:
         """Return the value of the configuration key that corresponds to a value of the flag."""
         if isinstance(value, list):
-            return [self.of_key(one) for one in value]
+            return [self.convert_to_key_value(one) for one in value]
         return self.values.get(value, value) if isinstance(self.values, Mapping) else value
 
 
@@ -85,7 +85,7 @@ def _format_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def parse_truth(text: str) -> bool:
+def parse_boolean_word(text: str) -> bool:
     """Convert a text to a boolean, in the spellings that Hugging Face's and Graphcore's programs accept."""
     known = {"yes": True, "true": True, "t": True, "y": True, "1": True}
     known |= {"no": False, "false": False, "f": False, "n": False, "0": False}
@@ -97,7 +97,7 @@ def parse_truth(text: str) -> bool:
     return known[text.lower()]
 
 
-def parse_true(text: str) -> bool:
+def parse_true_word(text: str) -> bool:
     """Return True for the word "true" in any case, and False for every other word."""
     return text.lower() == "true"
 
@@ -109,8 +109,8 @@ KINDS: Mapping[str, Kind] = {
     "number": float,
     SWITCH: SWITCH,
     "boolean": parse_absl_boolean,  # absl's spellings: true, t, 1
-    "yes or no": parse_truth,
-    "true or other": parse_true,
+    "yes or no": parse_boolean_word,
+    "true or other": parse_true_word,
     "any word is true": bool,
 }
 """Types of flags, by the name that a program's TOML file uses."""

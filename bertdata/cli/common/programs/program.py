@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.cli.common.programs.command_line import ARGPARSE, Given, ProgramFlags
-from bertdata.cli.common.programs.door import Door
 from bertdata.cli.common.programs.flag import Flag
+from bertdata.cli.common.programs.like_command import LikeCommand
 from bertdata.errors import UsageError
 
 
@@ -41,7 +41,7 @@ class Program:
         "". So has the only table of a program without sub-commands.
     """
 
-    door: Door
+    like_command: LikeCommand
     path: str
     name: str
     title: str
@@ -72,12 +72,12 @@ class Program:
 
         Only such a program may use the ``rewritings`` of a ``like`` command.
         """
-        return Path(self.path).is_relative_to(self.door.folder)
+        return Path(self.path).is_relative_to(self.like_command.folder)
 
     @property
     def command(self) -> str:
         """Command that runs the program: the ``like`` command, followed by the program's name or its file."""
-        return f"{self.door.command} {self.name if self.is_shipped else self.path}"
+        return f"{self.like_command.command} {self.name if self.is_shipped else self.path}"
 
     @property
     def example(self) -> str:
@@ -89,7 +89,7 @@ class Program:
 
         Raises UsageError for a command line that the program refuses, with the message of the program.
         """
-        words, rewriting = arguments, self.door.rewritings.get(self.name)
+        words, rewriting = arguments, self.like_command.rewritings.get(self.name)
         if rewriting is not None and self.is_shipped:
             words, version = rewriting(arguments, version)
         tables = self._tables(version)
@@ -116,12 +116,12 @@ class Program:
             prog=f"{self.command}{at}{' ' if command else ''}{command}",
             example=self.example,
             summary=f"The command line of {self.title} ({self.source}), with the same meaning.\n"
-            f"Flags of {self.door.ours} may follow after -- and override all others. --print-config\n"
-            f"{self.door.printing}.",
+            f"Flags of {self.like_command.ours} may follow after -- and override all others. --print-config\n"
+            f"{self.like_command.printing}.",
             table=table.flags,
             variables=self.variables,
             constants=table.keys,
-            ours=self.door.ours,
+            ours=self.like_command.ours,
             syntax=self.syntax,
             usual=usual.flags if usual else (),
             others=others,

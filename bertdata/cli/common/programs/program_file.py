@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.cli.common.programs.command_line import ABSL, ABSL_APP, ARGPARSE, HUGGING_FACE, SYNTAXES
-from bertdata.cli.common.programs.door import Door
 from bertdata.cli.common.programs.flag import ABSL_KINDS, KINDS, Flag
-from bertdata.cli.common.programs.hugging_face import add_parsed_forms
+from bertdata.cli.common.programs.hugging_face import add_hugging_face_spellings
+from bertdata.cli.common.programs.like_command import LikeCommand
 from bertdata.cli.common.programs.program import Program, Table
 from bertdata.config.value_check import check_names, check_values
 from bertdata.errors import SettingsError, SettingsFileError
@@ -67,12 +67,12 @@ _USUAL_KIND = "text"
 _DEFAULTS = {"integer": "an integer", "number": "a number", "text": "a text", "lower-case text": "a text"}
 
 
-def read_program(path: str, door: Door) -> Program:
+def read_program(path: str, like_command: LikeCommand) -> Program:
     """Read the TOML file of a program.
 
     Raises SettingsFileError for the first fault, with a message of the form ``FILE:LINE: ...``.
     """
-    return _ProgramFile(path, door).program()
+    return _ProgramFile(path, like_command).program()
 
 
 class _ProgramFile:
@@ -81,8 +81,13 @@ class _ProgramFile:
     In its methods, a ``place`` is the path of keys that leads to an entry, such as ("flags", "--lr").
     """
 
-    def __init__(self, path: str, door: Door, syntax: str = ARGPARSE) -> None:
-        self._toml, self._door, self._keys, self._syntax = TomlFile(path), door, door.keys(), syntax
+    def __init__(self, path: str, like_command: LikeCommand, syntax: str = ARGPARSE) -> None:
+        self._toml, self._door, self._keys, self._syntax = (
+            TomlFile(path),
+            like_command,
+            like_command.keys(),
+            syntax,
+        )
         self._folder = Path(path).parent
 
     def program(self) -> Program:
@@ -102,10 +107,10 @@ class _ProgramFile:
         facts = {name: value for name, value in facts.items() if not isinstance(value, dict)}
         facts.pop("flags_of", None)
         return Program(
-            door=self._door,
+            like_command=self._door,
             path=self._toml.path,
             variables=self._read_variables(),
-            versions={name: self._add_parsed_forms(tables) for name, tables in versions.items()},
+            versions={name: self._add_parser_spellings(tables) for name, tables in versions.items()},
             **facts,
         )
 
@@ -277,12 +282,12 @@ class _ProgramFile:
                 self._refuse_unless(spelling not in seen, (*place, "flags", flag.names), problem)
                 seen.add(spelling)
 
-    def _add_parsed_forms(self, tables: Mapping[str, Table]) -> dict[str, Table]:
+    def _add_parser_spellings(self, tables: Mapping[str, Table]) -> dict[str, Table]:
         """Return the tables with the additional spellings that the program's parser accepts."""
         if self._syntax != HUGGING_FACE:
             return dict(tables)
         return {
-            name: Table(flags=add_parsed_forms(table.flags), keys=table.keys)
+            name: Table(flags=add_hugging_face_spellings(table.flags), keys=table.keys)
             for name, table in tables.items()
         }
 

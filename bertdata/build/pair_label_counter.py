@@ -7,7 +7,7 @@ from bertdata.examples.groups import get_pair_labels
 from bertdata.records import MadeExamples
 
 
-class PairWatch:
+class PairLabelCounter:
     """Wrapper around the examples of a shard that counts the sentence pairs with label 1.
 
     Labels are counted whenever a batch is read, so each example must be read exactly once.

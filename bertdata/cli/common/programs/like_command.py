@@ -16,7 +16,7 @@ Its arguments are the words and the program's version. It returns both.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Door:
+class LikeCommand:
     """A ``like`` command, which runs the command lines of other programs.
 
     command: the command as the user types it.
