@@ -29,7 +29,7 @@ from bertdata.build.shard_task import TaskPlan, run_task
 from bertdata.build.shuffle.document_cuts import count_tokens, divide_part_into_shards, find_shard_cuts
 from bertdata.build.shuffle.sorted_files import sort_part
 from bertdata.dataset.manifest import InputEntry, SkippedEntry, make_corpus_entry
-from bertdata.dataset.writer import refuse_only_skipped
+from bertdata.dataset.writer import raise_if_inputs_skipped
 from bertdata.records import Buffer
 
 _LOGGER = logging.getLogger(__name__)
@@ -154,7 +154,7 @@ def plan_shuffle(corpus: tuple[int, TokenCounts], shards: int) -> ShufflePlan:
     read = [entry for entry in counts.inputs if isinstance(entry, InputEntry)]
     skipped = [entry for entry in counts.inputs if isinstance(entry, SkippedEntry)]
     if not read:
-        refuse_only_skipped(skipped)
+        raise_if_inputs_skipped(skipped)
     return ShufflePlan(
         cuts=find_shard_cuts(counts.histogram, shards),
         corpus=make_corpus_entry(read, skipped),

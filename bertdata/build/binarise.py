@@ -142,7 +142,7 @@ def binarise_text(
     commit = Commit(output, BINARISED_KIND, make_binarised_plan(record, names), _read_plan)
     tasks = [LinesTask(path=path, tokenizer=tokenizer) for path in paths]
     with ProcessPool(workers) as pool:
-        manifest = _find_finished(commit, paths, pool)
+        manifest = _find_finished_manifest(commit, paths, pool)
         if manifest is not None:
             commit.release_finished()
         else:
@@ -151,7 +151,9 @@ def binarise_text(
     return BinarisedText(directory=output, lines=manifest.lines, tokens=manifest.tokens)
 
 
-def _find_finished(commit: Commit, paths: Sequence[str], pool: ProcessPool) -> BinarisedManifest | None:
+def _find_finished_manifest(
+    commit: Commit, paths: Sequence[str], pool: ProcessPool
+) -> BinarisedManifest | None:
     """Return the directory's manifest if the directory is finished and need not be written again.
 
     This is the case if its files are undamaged and the text files still have the md5s in the manifest.

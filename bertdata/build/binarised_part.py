@@ -93,7 +93,7 @@ class BinarisedPart:
         )
         return LoadedDocuments(entry=entry, documents=documents)
 
-    def skipped(self, error: InputError) -> SkippedEntry:
+    def make_skipped_entry(self, error: InputError) -> SkippedEntry:
         """Return the manifest entry that records why this part was left out of the dataset.
 
         error: the error that reading the part raised.

@@ -17,7 +17,7 @@ from bertdata.build.shuffle.corpus import Corpus
 from bertdata.dataset.lost_text import add_lost_tokens, count_lost
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.dataset.shard_group import write_shard_group
-from bertdata.dataset.writer import refuse_only_skipped
+from bertdata.dataset.writer import raise_if_inputs_skipped
 from bertdata.errors import InputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
@@ -49,7 +49,7 @@ def load_input(task: LoadTask) -> LoadedDocuments | SkippedEntry:
     except InputError as error:
         if not task.plan.skip_bad:
             raise
-        return reader.skipped(error)
+        return reader.make_skipped_entry(error)
     return replace(loaded, documents=_make_picklable(loaded.documents))
 
 
@@ -146,7 +146,7 @@ def write_files_in_turn(
             examples += len(made)
             tell(task.part, len(made))
         if not found.inputs:
-            refuse_only_skipped(found.skipped)
+            raise_if_inputs_skipped(found.skipped)
 
     names = settings.files_of_run
     with allow_open_files(len(names)):

@@ -59,7 +59,7 @@ class DocumentReader(Protocol):
         """Return the documents. Raises InputError if the input cannot be read."""
         ...
 
-    def skipped(self, error: InputError) -> SkippedEntry:
+    def make_skipped_entry(self, error: InputError) -> SkippedEntry:
         """Return the manifest entry that records why this input was left out of the dataset.
 
         error: the error that ``load`` raised.
@@ -111,7 +111,7 @@ class PartReader:
         self._text = None  # frees memory, since only the token ids are needed from here on
         return LoadedDocuments(entry=entry, documents=documents, warnings=tuple(warnings))
 
-    def skipped(self, error: InputError) -> SkippedEntry:
+    def make_skipped_entry(self, error: InputError) -> SkippedEntry:
         bytes_in = len(self._read())
         return SkippedEntry(
             name=self.name, bytes=bytes_in, md5=self.input_md5(), reason=error.reason(self.path)
@@ -145,5 +145,5 @@ class CorpusReader:
         )
         return LoadedDocuments(entry=self._corpus, documents=documents)
 
-    def skipped(self, error: InputError) -> SkippedEntry:
+    def make_skipped_entry(self, error: InputError) -> SkippedEntry:
         raise error  # inputs that cannot be read were left out earlier, when the parts were sorted

@@ -57,7 +57,7 @@ class Preview:
         return sum(shard.why is None for shard in self.shards)
 
     @property
-    def bytes_to_make(self) -> float:
+    def bytes_to_write(self) -> float:
         """Total size in bytes of the input text of all shards that would be written."""
         return sum(shard.text_bytes for shard in self.shards if shard.why is not None and not shard.left_out)
 

@@ -74,7 +74,7 @@ def format_estimate(
 
 def estimate_run(plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview]) -> Estimate | str:
     """Return the estimate for the shards that must be written, or a text that says why there is none."""
-    wanted = {one.directory: one.bytes_to_make for one in previews if one.bytes_to_make}
+    wanted = {one.directory: one.bytes_to_write for one in previews if one.bytes_to_write}
     targets = [target for target in plan.targets if target.dataset.directory in wanted]
     if not targets:
         return "no estimate: the text is not there yet"

@@ -28,7 +28,7 @@ def name_parts(parts: Sequence[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for file, group in by_file.items():
         names |= {group[0]: file} if len(group) == 1 else _add_folders(group)
-    _refuse_equal_stems([(make_shard_stem(name), part) for part, name in names.items()])
+    _check_unique_stems([(make_shard_stem(name), part) for part, name in names.items()])
     return {part: names[part] for part in parts}
 
 
@@ -65,7 +65,7 @@ def _split_path(part: str) -> list[str]:
     return path.split("/")
 
 
-def _refuse_equal_stems(stems: Sequence[tuple[str, str]]) -> None:
+def _check_unique_stems(stems: Sequence[tuple[str, str]]) -> None:
     """Raise SettingsError if the shards of two parts would have the same name.
 
     stems: pairs of a shard's name and the path of its part.

@@ -14,7 +14,7 @@ from bertdata.config.settings import (
     LONGEST_SEQUENCE,
     ExampleSettings,
     check_setting_names,
-    convert_values,
+    convert_to_field_types,
     require,
 )
 from bertdata.dataset.manifest import DatasetPlan
@@ -105,7 +105,7 @@ def _make_settings(objective: str, chosen: Settings) -> ExampleSettings:
     """
     found, chosen = find_objective(objective), {"objective": objective, **chosen}
     check_setting_names(found.settings_type, chosen)
-    settings = found.settings_type(**convert_values(found.settings_type, chosen))
+    settings = found.settings_type(**convert_to_field_types(found.settings_type, chosen))
     for name in found.batch_type.sizes():
         size = settings.layout.size(name)
         require(1 <= size <= LONGEST_SEQUENCE, f"{name} is {size}, expected 1 to {LONGEST_SEQUENCE}")

@@ -219,14 +219,14 @@ def find_finished_result(task: ShardTask) -> TaskResult | None:
 
     Returns None if a shard must be created.
     """
-    targets, done = task.plan.targets, _find_finished(task)
+    targets, done = task.plan.targets, _find_finished_targets(task)
     if len(done) < len(targets):
         return None
     result = TaskResult(entries=tuple(done[target] for target in targets))
     return replace(result, kept=len(result.shards))
 
 
-def _find_finished(task: ShardTask) -> dict[Target, TargetEntries]:
+def _find_finished_targets(task: ShardTask) -> dict[Target, TargetEntries]:
     """Return the manifest entries of the datasets for which the task has nothing to do.
 
     These are the datasets in which an earlier run finished all shards of the task from the same input.
@@ -249,7 +249,7 @@ def run_task(task: ShardTask, tell: Tell = _ignore_progress) -> TaskResult:
     """
     # A crash may leave the shards of phase 1 finished and those of phase 2 not. The text is then read again,
     # but only the missing shards are created.
-    targets, done = task.plan.targets, _find_finished(task)
+    targets, done = task.plan.targets, _find_finished_targets(task)
     missing = [target for target in targets if target not in done]
     warnings: tuple[str, ...] = ()
     ones: dict[Target, int | None] = {}
@@ -259,7 +259,7 @@ def run_task(task: ShardTask, tell: Tell = _ignore_progress) -> TaskResult:
         except InputError as error:
             if not task.plan.skip_bad:
                 raise
-            return _skip_input(task, task.reader.skipped(error))
+            return _skip_input(task, task.reader.make_skipped_entry(error))
         warnings = loaded.warnings
         # With two datasets the progress goes from 0 to 0.1 while the text is loaded, from 0.1 to 0.55 while
         # the first dataset's shards are created, and from 0.55 to 1 for the second dataset.

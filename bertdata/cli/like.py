@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.cli.common.parser import Parser, add_engine, add_overwrite
-from bertdata.cli.common.print_config_flag import PRINT_CONFIG, take_print_config
+from bertdata.cli.common.print_config_flag import PRINT_CONFIG, remove_print_config_flag
 from bertdata.cli.common.programs.choice import LikeCommandLine, list_programs, split_like_line
 from bertdata.cli.common.programs.flag import SWITCH, Flag
 from bertdata.cli.common.programs.like_command import LikeCommand
@@ -93,7 +93,7 @@ def run(arguments: list[str]) -> int:
 
     With --print-config, only print the settings that the command line stands for.
     """
-    words, _ = take_print_config(arguments)
+    words, _ = remove_print_config_flag(arguments)
     if not words or words[0].startswith("-"):
         make_parser().parse_args(words[:1])
     line = split_like_line(DOOR, arguments)

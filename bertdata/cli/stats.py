@@ -85,10 +85,10 @@ def _describe_sizes(one: Statistics) -> Iterator[_Row]:
     yield "shards", f"{len(one.shards):,}"
     yield "examples", f"{one.examples:,}"
     yield "tokens", f"{one.tokens:,} real"
-    if one.unknown is not None:
-        yield "[UNK]", f"{one.unknown:.2%} of the {one.input_tokens:,} tokens of the inputs"
-    if one.lost is not None:
-        yield "in no example", f"{one.lost:.2%} of the {one.input_tokens:,} tokens of the inputs"
+    if one.unknown_share is not None:
+        yield "[UNK]", f"{one.unknown_share:.2%} of the {one.input_tokens:,} tokens of the inputs"
+    if one.lost_share is not None:
+        yield "in no example", f"{one.lost_share:.2%} of the {one.input_tokens:,} tokens of the inputs"
     holder = "per example" if one.layout.packing is None else "per row"
     yield "padding", f"{one.padding:.2%} of the positions, {one.layout.max_seq_length} {holder}"
     if one.layout.packing is not None:

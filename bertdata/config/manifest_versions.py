@@ -108,6 +108,7 @@ def _make_records(written: Mapping[str, Any], settings: Mapping[str, Any]) -> di
 
 
 def _select_settings(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Return those of the settings that have one of these names."""
     return {name: values[name] for name in names if name in values}
 
 

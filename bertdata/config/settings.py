@@ -134,7 +134,7 @@ def check_setting_names(kind: type[ExampleSettings], given: dict[str, Any]) -> N
 _KINDS = {int: "an integer", float: "a number", bool: "True or False", str: "a text"}
 
 
-def convert_values(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
+def convert_to_field_types(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
     """Return the given settings, with integers converted to floats for float fields of the settings class.
 
     kind: the settings class.

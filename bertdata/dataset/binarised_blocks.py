@@ -73,6 +73,7 @@ def open_blocks(path: str, breaks: str, tokens_per_sample: int) -> BinarisedBloc
 
 
 def _read_blocks(path: str, breaks: str, tokens_per_sample: int) -> MlmBatch:
+    """Read all ids of a ``.bin`` file and divide them into blocks."""
     with storage.open_input(path) as file:
         lines = read_lines(file, path)
         return make_fairseq_blocks(lines.ids, lines.ends, breaks, tokens_per_sample)

@@ -35,6 +35,8 @@ from bertdata.wiki.articles.manifest import ArticlesManifest
 
 
 class _ListedFile(Protocol):
+    """Interface of manifest entries that describe a file."""
+
     @property
     def name(self) -> str: ...
     @property
@@ -75,6 +77,7 @@ def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = Fals
 
 
 def _find_directories(path: str) -> list[str]:
+    """Return the directories that the path means: itself, or its sub-directories that have a manifest."""
     if not storage.is_directory(path):
         if storage.get_base_name(path) != MANIFEST_NAME:
             raise ManifestError(f"{path}: has no chain; give a directory with a {MANIFEST_NAME}")
@@ -126,13 +129,13 @@ class _ChainWalk:
             return
         if isinstance(manifest, Manifest) and manifest.plan.packed_from is not None:
             packed = manifest
-            source = self._follow_citation(packed.plan.packed_from, DATASET_COPY, "dataset", Manifest)
+            source = self._find_cited_manifest(packed.plan.packed_from, DATASET_COPY, "dataset", Manifest)
             if not isinstance(source, Manifest):
                 return
             self._check_packed(packed, source, path)
             manifest = source
         if isinstance(manifest, Manifest):
-            parts = self._follow_citation(manifest.parts_manifest, PARTS_COPY, "parts", TextManifest)
+            parts = self._find_cited_manifest(manifest.parts_manifest, PARTS_COPY, "parts", TextManifest)
             if not isinstance(parts, TextManifest):
                 return
             self._check_inputs([*manifest.inputs, *manifest.skipped], parts.files, "parts", PARTS_COPY)
@@ -144,7 +147,7 @@ class _ChainWalk:
                 records = manifest.settings["recipe"] == RECORDS
                 self._end_chain(f"the parts were made of {'files of records' if records else 'plain text'}")
                 return
-            articles = self._follow_citation(
+            articles = self._find_cited_manifest(
                 manifest.articles_manifest, ARTICLES_COPY, "articles", ArticlesManifest
             )
             if not isinstance(articles, ArticlesManifest):
@@ -169,7 +172,7 @@ class _ChainWalk:
             if found != expected:
                 self._add_fault(path, f"wrong number of {name}", str(found), str(expected))
 
-    def _follow_citation(
+    def _find_cited_manifest(
         self, cited: str | None, copy: str, step: str, kind: type[AnyManifest]
     ) -> AnyManifest | None:
         """Return the manifest of the step before this one, from a copy in the directory or from a source of
@@ -241,6 +244,7 @@ class _ChainWalk:
                 self._add_fault(path, name, str(found.get(name)), str(expected.get(name)))
 
     def _check_dump(self, articles: ArticlesManifest) -> None:
+        """Add the dump as a step, and report a fault if the user named another dump."""
         dump = articles.source
         told = f"{dump.name}, {dump.bytes} bytes, md5 {dump.md5}, date {articles.report.date}"
         self.links.append(ChainLink(step="dump", description=told))
@@ -253,6 +257,7 @@ class _ChainWalk:
                     )
 
     def _end_chain(self, reason: str) -> None:
+        """Add a last step without a manifest, which says why the earlier steps are not known."""
         self.links.append(ChainLink(step="", description=reason))
 
     def _add_fault(self, file: str, status: str, found: str, expected: str) -> None:
@@ -273,6 +278,7 @@ def _read_manifests(sources: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
 
 
 def _describe_manifest(manifest: AnyManifest) -> str:
+    """Return a line of text about what a manifest describes, such as the number of its files."""
     if isinstance(manifest, Manifest):
         return f"dataset, {manifest.plan.title}, {_count_things(len(manifest.shards), 'shard')}"
     files = _count_things(len(manifest.files), "file")
@@ -284,6 +290,7 @@ def _describe_manifest(manifest: AnyManifest) -> str:
 
 
 def _describe_splitting(manifest: TextManifest) -> str:
+    """Return a text that names the sentence splitter of a directory of parts."""
     if manifest.punkt is None:
         if (lines := manifest.settings.get("sentences", "punkt")) != "punkt":
             return f"sentences {lines}"
@@ -293,10 +300,12 @@ def _describe_splitting(manifest: TextManifest) -> str:
 
 
 def _count_things(number: int, thing: str) -> str:
+    """Return a number with its noun, in the plural where needed."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _read_if_present(path: str) -> bytes | None:
+    """Return the contents of a file, or None if the file does not exist."""
     try:
         return storage.read_bytes(path)
     except MissingInputError:

@@ -117,6 +117,7 @@ def refuse_writes(file: BinaryIO, path: str) -> Iterator[None]:
 
 
 def _refuse_written(file: BinaryIO, path: str, before: os.stat_result) -> None:
+    """Raise ShardError if the file has changed since ``before``."""
     now = os.fstat(file.fileno())
     if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
         raise ShardError(

@@ -213,6 +213,7 @@ def find_manifest_directories(names: Sequence[str]) -> list[str]:
 
 
 def _find_unlisted(path: str, objective: str | None) -> FoundDataset:
+    """Find the shards at a path that have no manifest, and return them as a dataset."""
     found, notes = _find_shards(path)
     shards = tuple(replace(shard, objective=objective) for shard in found)
     return FoundDataset(path=path, manifest=None, shards=shards, notes=notes)
@@ -281,10 +282,12 @@ def _matches_md5sums(manifest: Manifest, directory: str) -> bool:
 
 
 def _read_kind(manifest: bytes, where: str) -> str:
+    """Return the type of directory that a manifest describes."""
     return str(parse_json(manifest, where).get("kind", DATASET_KIND))
 
 
 def _format_misfit(path: str, misfit: Misfit, entry: ShardEntry) -> str:
+    """Return the error message for a shard that differs from its manifest entry."""
     if misfit.status == "missing":
         listed = f"{MANIFEST_NAME} lists it with {entry.bytes} bytes and {entry.examples} examples"
         return f"{path}: is missing, {listed}"

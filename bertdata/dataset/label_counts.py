@@ -178,6 +178,7 @@ class _IdCounter:
 
 
 def quote_baseline(guess: str) -> str:
+    """Return a label in quotation marks, as the text about the baseline shows it."""
     return f'"{guess}"'
 
 

@@ -31,7 +31,7 @@ class ShardLengths:
 
     def dump(self) -> bytes:
         """Return the bytes of the lengths file."""
-        return _convert_byte_order(self._lengths).tobytes()
+        return _swap_bytes_if_needed(self._lengths).tobytes()
 
 
 def check_lengths(directory: str, entry: ShardEntry) -> Misfit | None:
@@ -69,10 +69,10 @@ def read_lengths(path: str, examples: int, md5: str) -> "array[int]":
 
 
 def _parse_lengths(data: bytes | bytearray) -> "array[int]":
-    return _convert_byte_order(array("H", bytes(data)))
+    return _swap_bytes_if_needed(array("H", bytes(data)))
 
 
-def _convert_byte_order(items: "array[int]") -> "array[int]":
+def _swap_bytes_if_needed(items: "array[int]") -> "array[int]":
     """Swap the bytes of each integer on big-endian machines, because the file is little-endian."""
     if sys.byteorder == "big":
         items = array("H", items)

@@ -69,6 +69,10 @@ class MaskedData(OpenedDataset):
         return replace(self, source=self.source.at_epoch(epoch), epoch=epoch + self.masker.first_epoch)
 
     def _mask(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+        """Draw masks for a batch of the shard.
+
+        first: number of the batch's first example in the shard.
+        """
         before = self.source.examples_before[self.shards.index(shard)]
         of_shard = np.arange(first, first + len(batch), dtype=np.uint64)
         keys, numbers = self.masker.streams(self.seed, self.epoch, shard.name, before, of_shard)
@@ -116,8 +120,8 @@ def make_masker(
 ) -> Masker:
     """Return the object that draws masks for the examples of a dataset.
 
-    source: the opened dataset.
-    dataset: the same dataset as find_datasets returned it, which has the manifest.
+    source: the dataset, opened for reading.
+    dataset: the same dataset as ``find_datasets`` returns it. Its manifest is needed.
     settings: settings of masking. If max_predictions_per_seq is 0, the dataset's limit is used. If the rate
         is higher than the dataset's rate, the limit is raised to the number of masks that the rate gives in a
         full example.

@@ -140,6 +140,7 @@ def read_packed_provenance(directory: str, manifest: bytes, parts_md5: str | Non
 
 
 def _read_if_present(path: str) -> bytes | None:
+    """Return the contents of a file, or None if the file does not exist."""
     try:
         return storage.read_bytes(path)
     except MissingInputError:

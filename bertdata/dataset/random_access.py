@@ -44,6 +44,7 @@ class RandomAccess:
         self._reset_caches()
 
     def _reset_caches(self) -> None:
+        """Start with empty caches and no open files, in this process."""
         self._process, self._lock = os.getpid(), Lock()
         self._open: OrderedDict[int, _OpenShard] = OrderedDict()
         self._versions: dict[
@@ -89,6 +90,7 @@ class RandomAccess:
         return shard, *self._open_shard(shard).find_place(number - (self._ends[shard - 1] if shard else 0))
 
     def _take_examples(self, shard: int, piece: int, places: list[int]) -> ExampleBatch:
+        """Return the examples at these places of a piece of a shard."""
         batch = self._read_piece(shard, piece)
         if len(places) == 1:
             return columns.slice_batch(batch, places[0], places[0] + 1)

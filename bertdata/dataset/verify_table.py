@@ -16,7 +16,7 @@ from bertdata.dataset.findings import (
     compare_values,
     make_right_finding,
 )
-from bertdata.dataset.published.sums import find_sums
+from bertdata.dataset.published.sums import load_sums
 from bertdata.dataset.published.tables import PublishedFile, load_table
 from bertdata.errors import MissingInputError, ShardError, UsageError
 from bertdata.io import storage
@@ -36,7 +36,7 @@ def verify_table(directory: str, table: str, workers: int = 1) -> Report:
     table: name of a built-in table, or path of a .tsv file.
     workers: number of processes that compute checksums of shards.
     """
-    sums = find_sums(table)
+    sums = load_sums(table)
     if sums is not None:
         return _verify_sums(directory, table, sums, workers)
     return _verify_files(directory, table)
@@ -119,7 +119,10 @@ class _FileTree:
     def check(self, row: PublishedFile) -> Finding:
         """Compare a row of the table with the files that it describes, and return the finding."""
         matches = [
-            (name, pattern) for pattern in row.paths for name in self._names if self._is_at(name, pattern)
+            (name, pattern)
+            for pattern in row.paths
+            for name in self._names
+            if self._matches_path(name, pattern)
         ]
         if any("*" in pattern for _, pattern in matches):
             return self._check_total(matches, row)
@@ -183,9 +186,11 @@ class _FileTree:
 
     def _find_rows(self, name: str) -> list[PublishedFile]:
         """Return the rows that describe a single file and whose path matches this file."""
-        return [row for row in self._rows if any(self._is_at(name, p) for p in row.paths if "*" not in p)]
+        return [
+            row for row in self._rows if any(self._matches_path(name, p) for p in row.paths if "*" not in p)
+        ]
 
-    def _is_at(self, name: str, pattern: str) -> bool:
+    def _matches_path(self, name: str, pattern: str) -> bool:
         """Return True if the path of a file ends with the path in a row.
 
         The file's path includes the directories above the tree. The directory ``tfrecord`` in a row matches

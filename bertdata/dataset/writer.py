@@ -298,7 +298,7 @@ class Dataset:
         )
         # Check the inputs before anything in the directory changes.
         if not manifest.shards:
-            refuse_only_skipped(manifest.skipped)
+            raise_if_inputs_skipped(manifest.skipped)
         provenance.check_inputs([*read, *left_out])
         cited = provenance.files()
         for name in COPY_NAMES:
@@ -337,7 +337,7 @@ def _describe_plan(terms: Mapping[str, Any]) -> str:
     )
 
 
-def refuse_only_skipped(skipped: Sequence[SkippedEntry]) -> None:
+def raise_if_inputs_skipped(skipped: Sequence[SkippedEntry]) -> None:
     """Raise InputError if inputs were left out. This function is called if there is no shard to write."""
     if skipped:
         first = min(skipped, key=attrgetter("name"))

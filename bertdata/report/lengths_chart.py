@@ -8,14 +8,14 @@ from bertdata.report.summary import Statistics, make_histogram
 _MOST_NAME = 64
 
 
-def make_lengths_picture(one: Statistics) -> BarChart:
+def make_lengths_picture(statistics: Statistics) -> BarChart:
     """Return the chart for ``stats --picture``.
 
     Its title has the path of the dataset, the number of examples and the share of padding.
     """
-    told = f"{one.title}: {one.examples:,} examples, {one.padding:.1%} padding"
-    path = one.path if len(one.path) <= _MOST_NAME else f"…{one.path[-_MOST_NAME:]}"
-    return make_lengths_chart(one.lengths, one.layout.max_seq_length, f"{path}\n{told}")
+    told = f"{statistics.title}: {statistics.examples:,} examples, {statistics.padding:.1%} padding"
+    path = statistics.path if len(statistics.path) <= _MOST_NAME else f"…{statistics.path[-_MOST_NAME:]}"
+    return make_lengths_chart(statistics.lengths, statistics.layout.max_seq_length, f"{path}\n{told}")
 
 
 def make_lengths_chart(lengths: Counter[int], limit: int, title: str) -> BarChart:

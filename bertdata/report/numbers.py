@@ -69,15 +69,13 @@ class DatasetNumbers:
 
     @property
     def faults(self) -> list[str]:
-        """The faults that checking the files found, then the errors of reading the sample that concern other
-        files.
-        """
+        """The faults that checking the files found, then the errors of the sample that concern other files."""
         found = () if self.verification is None else self.verification.faults
         files = tuple(f"{one.file}: " for one in found)
         return [*map(str, found), *(told for told in self.sample.faults if not told.startswith(files))]
 
-    def scope(self) -> str:
-        """Phrase that says which examples are in the sample, such as "all 1,000 examples"."""
+    def describe_sample(self) -> str:
+        """Return a phrase that says which examples are in the sample, such as "all 1,000 examples"."""
         sampled = self.sample.examples
         if self.sample.is_all:
             return f"all {sampled:,} examples"
@@ -88,9 +86,9 @@ class DatasetNumbers:
             f"{self.sample.shards_read} of {shards} shards"
         )
 
-    def scope_of_lengths(self) -> str:
-        """Phrase that says of which examples the lengths were counted, such as "all 1,000 examples"."""
-        return f"all {self.lengths.total():,} examples" if self.lengths_are_exact else self.scope()
+    def describe_counted_lengths(self) -> str:
+        """Return a phrase that says of which examples the lengths were counted, such as "all 1,000 examples"."""
+        return f"all {self.lengths.total():,} examples" if self.lengths_are_exact else self.describe_sample()
 
 
 def collect_numbers(

@@ -80,7 +80,7 @@ class Statistics:
         return self.packs.total() or self.examples
 
     @property
-    def unknown(self) -> float | None:
+    def unknown_share(self) -> float | None:
         """Share of [UNK] among the tokens of the input text.
 
         It is None if the manifest does not have the number.
@@ -90,7 +90,7 @@ class Statistics:
         return self.unknown_tokens / self.input_tokens
 
     @property
-    def lost(self) -> float | None:
+    def lost_share(self) -> float | None:
         """Share of the tokens of the input text that are in no example.
 
         It is None if these tokens were not counted.
@@ -128,9 +128,9 @@ class Statistics:
             "padding_share": round_decimals(self.padding),
             "input_tokens": self.input_tokens,
             "unknown_tokens": self.unknown_tokens,
-            "unknown_share": None if self.unknown is None else round_decimals(self.unknown),
+            "unknown_share": None if self.unknown_share is None else round_decimals(self.unknown_share),
             "lost_tokens": self.lost_tokens,
-            "lost_share": None if self.lost is None else round_decimals(self.lost),
+            "lost_share": None if self.lost_share is None else round_decimals(self.lost_share),
             **self._make_packing_json(),
             **self._make_sections_json(),
             "tokens_per_shard": self._make_balance_json(),

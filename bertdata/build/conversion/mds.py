@@ -90,7 +90,7 @@ def make_example_prefix(shard: str) -> str:
     return _ENDING.sub("", strip_ending(storage.get_base_name(shard)))
 
 
-def name_examples(source: OpenedDataset, first: int) -> Iterator[str]:
+def make_example_names(source: OpenedDataset, first: int) -> Iterator[str]:
     """Yield the names ``<shard>-<index>`` of the source's examples.
 
     first: number of the example to start from.

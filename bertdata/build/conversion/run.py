@@ -91,7 +91,7 @@ def plan_conversion(
         dataset=Dataset(output, plan),
         format=settings.to,
         layout=layout,
-        names=tuple(settings.names(number, shards, layout) for number in range(shards)),
+        names=tuple(settings.make_file_names(number, shards, layout) for number in range(shards)),
         starts=starts,
         corpus=make_corpus_entry(inputs, source.skipped),
         tokenizer=pin_file(read_file_record(source.settings.tokenizer, source.vocabulary_path())),

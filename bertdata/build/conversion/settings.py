@@ -83,7 +83,7 @@ class ConversionSettings:
             f"bin_size is {self.bin_size}, expected 1 to {max_seq_length - 1}, below the examples' longest",
         )
 
-    def names(self, number: int, shards: int, layout: ShardLayout) -> tuple[str, ...]:
+    def make_file_names(self, number: int, shards: int, layout: ShardLayout) -> tuple[str, ...]:
         """Return the file name of a shard, or the file names of all its length bins, as the target program
         expects.
 

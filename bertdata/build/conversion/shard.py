@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from bertdata.build.conversion.job import ConversionJob, ConvertedShard
-from bertdata.build.conversion.mds import name_examples
+from bertdata.build.conversion.mds import make_example_names
 from bertdata.dataset.shard_group import write_shard_group
 from bertdata.examples.bins import cut_bins
 from bertdata.examples.columns import convert_to_arrays, slice_batch
@@ -69,7 +69,7 @@ def _open_writer(job: ConversionJob, number: int, which: int, sink: HashingSink)
         from bertdata.shards.mds.container import MdsWriter
 
         path = storage.join(job.dataset.directory, job.names[number][which])
-        names = name_examples(job.source, job.starts[number])
+        names = make_example_names(job.source, job.starts[number])
         return MdsWriter(sink, job.layout, path, names=names, form=job.form)
     if job.format == ARROW:
         from bertdata.shards.arrow import ArrowWriter

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bertdata.build.shuffle.document_cuts import count_tokens, divide_part_into_shards, find_shard_cuts
 from bertdata.build.shuffle.sorted_files import Pieces, SortedFile, SortResult
 from bertdata.dataset.manifest import InputEntry, SkippedEntry, make_corpus_entry
-from bertdata.dataset.writer import refuse_only_skipped
+from bertdata.dataset.writer import raise_if_inputs_skipped
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +39,7 @@ def make_corpus(results: Sequence[SortResult]) -> Corpus:
     read = tuple(entry for entry in entries if isinstance(entry, InputEntry))
     skipped = tuple(entry for entry in entries if isinstance(entry, SkippedEntry))
     if not read:
-        refuse_only_skipped(skipped)
+        raise_if_inputs_skipped(skipped)
     return Corpus(inputs=read, skipped=skipped)
 
 

@@ -42,7 +42,7 @@ def sort_documents(documents: Documents, part: str) -> SortedDocuments:
     part: name of the part in the manifest. The keys depend on it.
     """
     keyed = sorted(zip(hash_documents(documents, part), range(documents.documents), strict=True))
-    bodies = list(_split_bodies(documents))
+    bodies = list(_split_documents(documents))
     starts = _split_word_starts(documents)
     records = [
         HEADER.pack(key, len(bodies[index][0]) // 4, len(bodies[index][1]))
@@ -68,7 +68,7 @@ def hash_documents(documents: Documents, part: str) -> list[bytes]:
     """
     place = part.encode() + b"\0"
     keys = []
-    for number, (lengths, ids) in enumerate(_split_bodies(documents)):
+    for number, (lengths, ids) in enumerate(_split_documents(documents)):
         digest = hashlib.blake2b(lengths, digest_size=KEY_BYTES)
         digest.update(ids)
         digest.update(place + b"%d" % number)
@@ -76,7 +76,7 @@ def hash_documents(documents: Documents, part: str) -> list[bytes]:
     return keys
 
 
-def _split_bodies(documents: Documents) -> Iterator[tuple[bytes, bytes]]:
+def _split_documents(documents: Documents) -> Iterator[tuple[bytes, bytes]]:
     """Yield the sentence lengths and the ids of each document as little-endian bytes."""
     lengths = convert_to_little_endian(
         array("I", map(sub, documents.sentence_ends, chain((0,), documents.sentence_ends)))

@@ -184,7 +184,7 @@ def sort_part(plan: TaskPlan, path: str, reader: DocumentReader | None = None) -
     except InputError as error:
         if not plan.skip_bad:
             raise
-        skipped = reader.skipped(error)
+        skipped = reader.make_skipped_entry(error)
         return SortedPart(entry=skipped, warnings=(make_skipped_warning(path, skipped),))
     documents = sort_documents(loaded.documents, loaded.entry.name)
     return SortedPart(entry=loaded.entry, warnings=loaded.warnings, documents=documents)

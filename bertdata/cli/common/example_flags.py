@@ -13,8 +13,7 @@ from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.steps.create_request import GivenDatasetSettings
 
 _TOKENIZERS = ("vocab", "tokenizer")
-"""Fields of ``GivenDatasetSettings`` of which the user can give only one: the two ways to choose a tokeniser.
-"""
+"""Fields of ``GivenDatasetSettings`` that name a tokeniser. The user can give only one of them."""
 _SHARES = ("masked_lm_prob", "short_seq_prob", "mask_share", "random_share", "kept_share", "geometric_p")
 """Settings between 0 and 1. The help shows SHARE as the value of their flags."""
 

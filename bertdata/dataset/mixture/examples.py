@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from bertdata.dataset.masked_data import MaskedData
-from bertdata.dataset.mixture.opening import unite_sources
+from bertdata.dataset.mixture.opening import join_sources
 from bertdata.dataset.mixture.turns import find_turns
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
@@ -18,10 +18,10 @@ from bertdata.examples import columns
 from bertdata.records import ExampleBatch
 
 StoppingStrategy = Literal["first_exhausted", "all_exhausted"]
-"""When an epoch of a mixture ends: after one source has supplied all its examples, or after every source has.
+"""When an epoch of a mixture ends: when one source has supplied all its examples, or when all sources have.
 """
 
-_BLOCK = 4096  # number of examples that are mixed at a time
+_BLOCK = 4096  # number of examples that are read from the sources and mixed at a time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,7 +138,7 @@ def mix_examples(
     for name, value, least in (("epoch", epoch, 0), ("examples", length, 1)):
         if type(value) is not int or value < least:
             raise SettingsError(f"{name} is {value!r}, expected an integer of {least} or more")
-    united = unite_sources(parts, weights)
+    united = join_sources(parts, weights)
     values = {item.name: getattr(united, item.name) for item in fields(OpenedDataset)}
     return MixedExamples(**values, parts=tuple(parts), first=epoch * length, length=length)
 

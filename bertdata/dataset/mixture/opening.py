@@ -29,7 +29,7 @@ def open_weighted(
         return open_dataset(plain, unverified=unverified, split=split)
     if split == "test":
         raise SettingsError(f"{paths}: data to evaluate on have no weights; give them as A+B")
-    return unite_sources(open_sources(split_paths(paths), unverified=unverified, split=split), weights)
+    return join_sources(open_sources(split_paths(paths), unverified=unverified, split=split), weights)
 
 
 def open_sources(
@@ -58,7 +58,7 @@ def open_sources(
     return found
 
 
-def unite_sources(sources: Sequence[OpenedDataset], weights: Sequence[int]) -> OpenedDataset:
+def join_sources(sources: Sequence[OpenedDataset], weights: Sequence[int]) -> OpenedDataset:
     """Return one dataset with the shards of all sources, source after source.
 
     weights: an integer for each source.

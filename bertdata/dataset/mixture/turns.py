@@ -123,6 +123,7 @@ turns.
 
 
 def _make_turn(source: int, number: int, weight: int, period: int) -> _Turn:
+    """Return the sort key of a turn of a source, in a period of the mixture."""
     deadline = -(-(number + 1) * period // weight)
     return deadline, (2 * number + 1) / (2 * weight), -weight, source, number
 

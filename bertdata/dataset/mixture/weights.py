@@ -45,6 +45,7 @@ def _is_existing_path(path: str) -> bool:
 
 
 def _split_weight(path: str) -> tuple[str, str | None]:
+    """Split the weight from the end of a path. The weight is None if the path has none."""
     found = _WEIGHTED.fullmatch(path.strip())
     if found is None:
         return path, None
@@ -54,6 +55,7 @@ def _split_weight(path: str) -> tuple[str, str | None]:
 
 
 def _matches_files(pattern: str) -> bool:
+    """Return True if the path is a glob pattern that matches a file."""
     try:
         return bool(expand_patterns([pattern]))
     except MissingInputError:

@@ -20,7 +20,7 @@ def list_sum_tables() -> list[str]:
     return sorted(file.name.removesuffix(_ENDING) for file in files if file.name.endswith(_ENDING))
 
 
-def find_sums(table: str) -> dict[str, str] | None:
+def load_sums(table: str) -> dict[str, str] | None:
     """Load a table of checksums, by the name of the shard.
 
     Returns None if the table lacks the columns name and sum, and is therefore a table of another type.

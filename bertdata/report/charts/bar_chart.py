@@ -46,7 +46,7 @@ class BarChart(Chart):
         The tooltips belong to invisible bars of full height in front of them.
         """
         label_axes(panel, self.x_label, self.y_label)
-        limit, outlier = self._find_cut()
+        limit, outlier = self._find_cut_bar()
         width = (1.0 if self.numeric else 0.8) / len(self.heights)
         for number, (series, heights) in enumerate(self.heights.items()):
             first = (number - len(self.heights) / 2) * width
@@ -75,7 +75,7 @@ class BarChart(Chart):
                     [place - 0.45, place + 0.45], [height] * 2, "--", color=LIGHT["ink"], linewidth=1.6
                 )
         if outlier is not None:
-            self._draw_cut(panel, outlier, limit)
+            self._draw_cut_bar(panel, outlier, limit)
         self._label_axes(panel)
         panel.set_ylim(0, limit * (1.12 if outlier is not None else 1.05) or 1)
 
@@ -103,7 +103,7 @@ class BarChart(Chart):
         """Return the table's column heading for a series."""
         return f"{series}: {self.y_label}" if len(self.heights) > 1 else self.y_label
 
-    def _find_cut(self) -> tuple[float, int | None]:
+    def _find_cut_bar(self) -> tuple[float, int | None]:
         """Return the height at which bars are cut off, and the index of the bar that is cut off.
 
         The index is None if no bar is cut off.
@@ -117,7 +117,7 @@ class BarChart(Chart):
                 return next_highest * _ROOM, place
         return max([0.0, *expected, *(max(heights, default=0.0) for heights in self.heights.values())]), None
 
-    def _draw_cut(self, panel: Any, place: int, limit: float) -> None:
+    def _draw_cut_bar(self, panel: Any, place: int, limit: float) -> None:
         """Draw a gap across the bar that is cut off, and a label above it.
 
         place: index of the bar.

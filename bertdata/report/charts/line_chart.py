@@ -92,7 +92,7 @@ class LineChart(Chart):
         elif len(xs) <= _FEW and not line.dashed:
             form["marker"] = "o"
         panel.plot(xs, ys, color=colour, linewidth=1.5, markersize=4, label=line.name, **form)
-        points = self._hover_points(line)
+        points = self._select_tooltip_points(line)
         [hits] = panel.plot(*zip(*points, strict=True), "o", markersize=9, alpha=0.0) if points else [None]
         if hits is not None:
             hits.set_gid(f"hit-{number}")
@@ -113,12 +113,12 @@ class LineChart(Chart):
         return {
             f"hit-{number}": [
                 f"{line.name}: {format_value(y)} at {self.x_label} {format_value(x)}"
-                for x, y in self._hover_points(line)
+                for x, y in self._select_tooltip_points(line)
             ]
             for number, line in enumerate(self.lines)
         }
 
-    def _hover_points(self, line: Line) -> list[tuple[float, float]]:
+    def _select_tooltip_points(self, line: Line) -> list[tuple[float, float]]:
         """Return those points of a line that have a tooltip."""
         return _choose_evenly(list(zip(line.xs, line.ys, strict=True)), _MOST_HOVERS)
 

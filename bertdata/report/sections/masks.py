@@ -21,21 +21,21 @@ from bertdata.report.sections.comparison import (
 
 def make_masks_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
     """Return the section, or None if no dataset has examples with masks."""
-    masked = [one for one in datasets if _find_mask_statistics(one)]
+    masked = [numbers for numbers in datasets if _find_mask_statistics(numbers)]
     if not masked:
         return None
     blocks = (*place_side_by_side(masked, _make_blocks), make_facts_table("Masks", masked, _collect_facts))
-    return ReportSection("Masks", blocks, describe_scopes(masked, DatasetNumbers.scope))
+    return ReportSection("Masks", blocks, describe_scopes(masked, DatasetNumbers.describe_sample))
 
 
-def _find_mask_statistics(one: DatasetNumbers) -> dict[str, Any]:
+def _find_mask_statistics(numbers: DatasetNumbers) -> dict[str, Any]:
     """Return the statistics about masks that the objective computed. They are empty if it computes none."""
-    return one.statistics.findings.sections.get("masks", {}) if one.statistics else {}
+    return numbers.statistics.findings.sections.get("masks", {}) if numbers.statistics else {}
 
 
-def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+def _make_blocks(numbers: DatasetNumbers) -> Sequence[PageContent]:
     """Return the chart of a dataset. If nothing is masked, return a sentence that says so."""
-    section = _find_mask_statistics(one)
+    section = _find_mask_statistics(numbers)
     if not section["masked_tokens"]:
         return [Prose("Nothing is masked: masks are to be drawn when examples are loaded.")]
     kinds = section["kinds"]
@@ -68,9 +68,9 @@ def _describe_mask_id(section: dict[str, Any]) -> str:
     return ""
 
 
-def _collect_facts(one: DatasetNumbers) -> Facts:
+def _collect_facts(numbers: DatasetNumbers) -> Facts:
     """Return a dataset's numbers for the section's table."""
-    section = _find_mask_statistics(one)
+    section = _find_mask_statistics(numbers)
     each = section["per_example"]
     facts: dict[str, int | float | None] = {
         "masked positions": section["masked_tokens"],

@@ -24,14 +24,14 @@ def make_objective_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[Repo
 
     Lengths and masks are left out, because they have sections in other modules.
     """
-    names = dict.fromkeys(name for one in datasets for name in _find_statistics(one))
+    names = dict.fromkeys(name for numbers in datasets for name in _find_statistics(numbers))
     for name in names:
-        yield _make_section(name, [one for one in datasets if name in _find_statistics(one)])
+        yield _make_section(name, [numbers for numbers in datasets if name in _find_statistics(numbers)])
 
 
-def _find_statistics(one: DatasetNumbers) -> dict[str, dict[str, Any]]:
+def _find_statistics(numbers: DatasetNumbers) -> dict[str, dict[str, Any]]:
     """Return the statistics that a dataset's objective computed, by name, except lengths and masks."""
-    found = one.statistics.findings.sections if one.statistics else {}
+    found = numbers.statistics.findings.sections if numbers.statistics else {}
     return {name: section for name, section in found.items() if name not in _ELSEWHERE}
 
 
@@ -39,14 +39,14 @@ def _make_section(name: str, datasets: list[DatasetNumbers]) -> ReportSection:
     """Return the section for the statistics of this name."""
     title = name.replace("_", " ").capitalize()
 
-    def collect_facts(one: DatasetNumbers) -> Facts:
-        return dict(_flatten("", _find_statistics(one)[name]))
+    def collect_facts(numbers: DatasetNumbers) -> Facts:
+        return dict(_flatten_statistics("", _find_statistics(numbers)[name]))
 
-    def make_charts(one: DatasetNumbers) -> Sequence[PageContent]:
-        return [ChartBlock(chart) for chart in _make_label_charts(title, _find_statistics(one)[name])]
+    def make_charts(numbers: DatasetNumbers) -> Sequence[PageContent]:
+        return [ChartBlock(chart) for chart in _make_label_charts(title, _find_statistics(numbers)[name])]
 
     blocks = (*place_side_by_side(datasets, make_charts), make_facts_table(title, datasets, collect_facts))
-    return ReportSection(title, blocks, describe_scopes(datasets, DatasetNumbers.scope))
+    return ReportSection(title, blocks, describe_scopes(datasets, DatasetNumbers.describe_sample))
 
 
 def _make_label_charts(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
@@ -66,7 +66,7 @@ def _make_label_charts(title: str, section: Mapping[str, Any]) -> Iterator[BarCh
     )
 
 
-def _flatten(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
+def _flatten_statistics(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
     """Yield the label and the value of each number in nested dictionaries. Labels include the outer labels.
 
     before: the outer labels.
@@ -76,7 +76,7 @@ def _flatten(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Val
         if name == "quantiles":
             yield from ((f"{before}, {part} % have at most", value[part]) for part in value)
         elif isinstance(value, Mapping):
-            yield from _flatten(label, value)
+            yield from _flatten_statistics(label, value)
         elif name.endswith("share"):
             yield f"{label} (%)", to_percent(value)
         else:

@@ -39,26 +39,26 @@ def make_passages_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     most_words = _MOST_WORDS // len(datasets)
     return ReportSection(
         "Examples",
-        place_side_by_side(datasets, lambda one: [_make_block(one, most_words)]),
+        place_side_by_side(datasets, lambda numbers: [_make_block(numbers, most_words)]),
         "The first examples of evenly spaced shards. Search and pages cover only the examples shown here.",
     )
 
 
-def _make_block(one: DatasetNumbers, most_words: int) -> PageContent:
+def _make_block(numbers: DatasetNumbers, most_words: int) -> PageContent:
     """Return the block that shows the examples of a dataset.
 
     most_words: approximate limit for the number of tokens. At least one page of examples is shown.
     """
-    reading = _WordReader(one.vocabulary)
+    reading = _WordReader(numbers.vocabulary)
     made: list[Passage] = []
-    for kept in one.sample.kept:
+    for kept in numbers.sample.kept:
         most_words -= len(kept.example.ids)
         if most_words < 0 and len(made) >= _PAGE:
             break
-        made.append(reading.passage(kept))
+        made.append(reading.make_passage(kept))
     kinds = {word.kind for passage in made for _, words in passage.parts for word in words}
     legend = tuple((kind, meaning) for kind, meaning in _LEGEND.items() if kind in kinds)
-    return PassagesBlock(f"Examples of {one.name}", legend, tuple(made), _PAGE)
+    return PassagesBlock(f"Examples of {numbers.name}", legend, tuple(made), _PAGE)
 
 
 class _WordReader:
@@ -71,14 +71,19 @@ class _WordReader:
         self._continues = vocabulary.continues_word if vocabulary else None
         self._has_blanks = vocabulary is not None and vocabulary.kind in ("bpe", "unigram")
 
-    def passage(self, kept: KeptExample) -> Passage:
-        """Return an example as text with marked words, and the first line that ``bertdata show`` prints."""
+    def make_passage(self, kept: KeptExample) -> Passage:
+        """Return an example as readable text with marked words. The first line that ``bertdata show`` prints
+        is added.
+        """
         example, kind = kept.example, kept.batch_type
         objective = find_objective(kept.layout.objective)
         masks: dict[int, int] = {}
         if has_group(kind, MASKS):
             columns = find_mask_columns(kind)
-            places, originals = getattr(example, columns.places.one), getattr(example, columns.originals.one)
+            places, originals = (
+                getattr(example, columns.places.numbers),
+                getattr(example, columns.originals.numbers),
+            )
             masks = dict(zip(places, originals, strict=True))
         words = [self._make_word(place, token, masks.get(place)) for place, token in enumerate(example.ids)]
         described = objective.describe(example, self._words, self._mask_id, kept.layout)
@@ -122,7 +127,7 @@ def _divide_segments(
     """Yield the title and the words of the segments A and B. An example without segments is a single part."""
     first = len(words)
     if has_group(kept.batch_type, SEGMENT):
-        first = getattr(kept.example, find_column(kept.batch_type, SEGMENT).one)
+        first = getattr(kept.example, find_column(kept.batch_type, SEGMENT).numbers)
     if first < len(words):
         yield "A", _merge_words(words[:first])
         yield "B", _merge_words(words[first:])

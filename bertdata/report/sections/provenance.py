@@ -29,27 +29,31 @@ description.
 
 def make_provenance_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     """Return the section, which shows the steps from the source to each dataset."""
-    return ReportSection("Provenance", place_side_by_side(datasets, lambda one: list(_make_blocks(one))))
+    return ReportSection(
+        "Provenance", place_side_by_side(datasets, lambda numbers: list(_make_blocks(numbers)))
+    )
 
 
-def _make_blocks(one: DatasetNumbers) -> Iterator[PageContent]:
+def _make_blocks(numbers: DatasetNumbers) -> Iterator[PageContent]:
     """Yield the steps, the result of verification, and the manifest's warnings."""
-    links = () if one.verification is None else one.verification.links
+    links = () if numbers.verification is None else numbers.verification.links
     steps = tuple(_make_step(link) for link in reversed(links))
     if not steps:
-        told = "none: its steps are not known" if one.dataset.manifest is None else "not followed"
-        steps = (PathStep(one.name, (("manifest", told),)),)
-    yield StepsBlock(f"Steps from the source to {one.name}", steps)
-    if one.verification is None:
-        yield Prose(f"The files were not verified: {one.not_verified}.")
+        told = "none: its steps are not known" if numbers.dataset.manifest is None else "not followed"
+        steps = (PathStep(numbers.name, (("manifest", told),)),)
+    yield StepsBlock(f"Steps from the source to {numbers.name}", steps)
+    if numbers.verification is None:
+        yield Prose(f"The files were not verified: {numbers.not_verified}.")
     else:
-        right, faults = one.verification.count("right"), len(one.verification.faults)
+        right, faults = numbers.verification.count("right"), len(numbers.verification.faults)
         told = f"{right:,} {'file is' if right == 1 else 'files are'} right, {faults or 'no'} faults"
         yield Prose(f"Verified: {told.removesuffix('s') if faults == 1 else told}.")
-    if one.dataset.manifest is not None:
-        yield Prose(*one.dataset.manifest.warnings)
-        yield Prose(*(f"Left out: {entry.name}: {entry.reason}" for entry in one.dataset.manifest.skipped))
-        yield Prose(*describe_text_counts(one.dataset))
+    if numbers.dataset.manifest is not None:
+        yield Prose(*numbers.dataset.manifest.warnings)
+        yield Prose(
+            *(f"Left out: {entry.name}: {entry.reason}" for entry in numbers.dataset.manifest.skipped)
+        )
+        yield Prose(*describe_text_counts(numbers.dataset))
 
 
 def describe_text_counts(dataset: FoundDataset) -> Iterator[str]:

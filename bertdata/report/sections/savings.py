@@ -26,19 +26,21 @@ _BINS = 4
 
 def make_savings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
     """Return the section, or None if all datasets are already packed."""
-    padded = [one for one in datasets if one.statistics and one.statistics.layout.packing is None]
+    padded = [
+        numbers for numbers in datasets if numbers.statistics and numbers.statistics.layout.packing is None
+    ]
     if not padded:
         return None
-    scope = describe_scopes(padded, DatasetNumbers.scope_of_lengths)
+    scope = describe_scopes(padded, DatasetNumbers.describe_counted_lengths)
     note = f"{scope} The saving holds where a position of padding takes as much time as a token."
     return ReportSection("Packing and bins", place_side_by_side(padded, _make_blocks), note)
 
 
-def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+def _make_blocks(numbers: DatasetNumbers) -> Sequence[PageContent]:
     """Return the chart and the table for a dataset."""
-    assert one.statistics is not None
-    positions = count_positions(one.lengths, one.statistics.layout.max_seq_length)
-    tokens, padded = sum_weighted(one.lengths), next(iter(positions.values()))
+    assert numbers.statistics is not None
+    positions = count_positions(numbers.lengths, numbers.statistics.layout.max_seq_length)
+    tokens, padded = sum_weighted(numbers.lengths), next(iter(positions.values()))
     rows = tuple(
         (way, computed, to_percent(tokens / computed), to_percent(1 - computed / padded))
         for way, computed in positions.items()

@@ -36,21 +36,21 @@ def make_shards_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     return ReportSection("Balance of shards", blocks, "Exact: of all shards.")
 
 
-def _find_sizes(one: DatasetNumbers) -> _Sizes:
+def _find_sizes(numbers: DatasetNumbers) -> _Sizes:
     """Return the shards' sizes in tokens if the manifest has them, otherwise in bytes."""
-    if one.entries:
-        return _Sizes("tokens", {entry.name: entry.tokens for entry in one.entries})
-    return _Sizes("bytes", {shard.name: shard.bytes for shard in one.dataset.shards})
+    if numbers.entries:
+        return _Sizes("tokens", {entry.name: entry.tokens for entry in numbers.entries})
+    return _Sizes("bytes", {shard.name: shard.bytes for shard in numbers.dataset.shards})
 
 
-def _collect_facts(one: DatasetNumbers) -> Facts:
+def _collect_facts(numbers: DatasetNumbers) -> Facts:
     """Return a dataset's numbers for the section's table."""
-    unit, by_name = _find_sizes(one)
+    unit, by_name = _find_sizes(numbers)
     sizes = list(by_name.values())
     mean = sum(sizes) / len(sizes)
     return {
         "shards": len(sizes),
-        "bytes": sum(shard.bytes for shard in one.dataset.shards),
+        "bytes": sum(shard.bytes for shard in numbers.dataset.shards),
         f"{unit} per shard, least": min(sizes),
         f"{unit} per shard, mean": round(mean, 1),
         f"{unit} per shard, most": max(sizes),
@@ -60,9 +60,9 @@ def _collect_facts(one: DatasetNumbers) -> Facts:
     }
 
 
-def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+def _make_blocks(numbers: DatasetNumbers) -> Sequence[PageContent]:
     """Return the chart and the table of shards. Many shards are drawn as a line, in order of size."""
-    unit, by_name = _find_sizes(one)
+    unit, by_name = _find_sizes(numbers)
     told = f"{len(by_name):,} shards, from {min(by_name.values()):,} to {max(by_name.values()):,} {unit}."
     chart: Chart
     if len(by_name) <= _MOST_BARS:

@@ -26,41 +26,45 @@ def make_tokens_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
         *place_side_by_side(datasets, _make_blocks),
         make_facts_table("Tokens of the vocabulary", datasets, _collect_facts),
     )
+    scopes = describe_scopes(datasets, DatasetNumbers.describe_sample)
     return ReportSection(
         "Frequent and rare tokens",
         blocks,
-        f"{describe_scopes(datasets, DatasetNumbers.scope)} Masked tokens are counted by their original ids.",
+        f"{scopes} Masked tokens are counted by their original ids.",
     )
 
 
-def read_token_texts(one: DatasetNumbers) -> list[str]:
+def read_token_texts(numbers: DatasetNumbers) -> list[str]:
     """Return the readable text of each token id. The result is empty if no vocabulary is known."""
-    return make_words_readable(one.vocabulary) if one.vocabulary else []
+    return make_words_readable(numbers.vocabulary) if numbers.vocabulary else []
 
 
-def _collect_facts(one: DatasetNumbers) -> Facts:
+def _collect_facts(numbers: DatasetNumbers) -> Facts:
     """Return a dataset's numbers for the section's table."""
-    ids = one.sample.tokens.ids
+    ids = numbers.sample.tokens.ids
     facts: dict[str, int | float | None] = {
         "distinct tokens that occur": len(ids),
         "tokens that occur once": sum(count == 1 for count in ids.values()),
     }
-    if one.vocabulary is not None:
-        absent = one.vocabulary.tokens - len(ids)
-        facts["tokens of the vocabulary"] = one.vocabulary.tokens
+    if numbers.vocabulary is not None:
+        absent = numbers.vocabulary.tokens - len(ids)
+        facts["tokens of the vocabulary"] = numbers.vocabulary.tokens
         facts["tokens that do not occur"] = absent
-        facts["tokens that do not occur (% of the vocabulary)"] = to_percent(absent / one.vocabulary.tokens)
+        facts["tokens that do not occur (% of the vocabulary)"] = to_percent(
+            absent / numbers.vocabulary.tokens
+        )
     return facts
 
 
-def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+def _make_blocks(numbers: DatasetNumbers) -> Sequence[PageContent]:
     """Return the chart of the counts in descending order, and the two tables of tokens."""
-    ids, texts = one.sample.tokens.ids, read_token_texts(one)
-    special = find_special_ids(one.vocabulary) if one.vocabulary else set()
+    ids, texts = numbers.sample.tokens.ids, read_token_texts(numbers)
+    special = find_special_ids(numbers.vocabulary) if numbers.vocabulary else set()
     ordered = sorted(ids, key=lambda token: (-ids[token], token))
     total = ids.total()
 
     def name_kind(token: int) -> str:
+        """Return the name of the mark that the chart gives to a token."""
         return "special" if token in special else "text"
 
     def make_rows(chosen: Sequence[int]) -> tuple[tuple[str | int | float, ...], ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 
-from bertdata.cli.common.print_config_flag import take_print_config
+from bertdata.cli.common.print_config_flag import remove_print_config_flag
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.cli.common.programs.like_command import LikeCommand
 from bertdata.cli.common.programs.program import Program
@@ -36,7 +36,7 @@ def split_like_line(like_command: LikeCommand, arguments: Sequence[str]) -> Like
     """Split the command line of a ``like`` command into the program, the program's arguments, and the flags
     after ``--``.
     """
-    words, printing = take_print_config(arguments)
+    words, printing = remove_print_config_flag(arguments)
     name, version = _split_version(words[0])
     program = find_program(like_command, name)
     theirs, ours = _split_at_dashes(words[1:])

@@ -251,7 +251,7 @@ def _add_flag(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
     more["type"] = parse_absl_boolean if flag.kind == SWITCH else flag.kind
     more["metavar"] = _METAVARS.get(more["type"], "VALUE")
     if more["type"] is float:
-        more["type"] = _number
+        more["type"] = _parse_number
     if flag.count is not None:
         more["nargs"] = flag.count
     if flag.count == "?":
@@ -259,7 +259,7 @@ def _add_flag(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
     group.add_argument(*flag.spellings, **more)
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     """Convert the text of a flag's value to a float, for argparse. NaN is refused with argparse's usual
     message.
     """

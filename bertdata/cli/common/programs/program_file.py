@@ -329,9 +329,11 @@ class _ProgramFile:
 
 
 def _has_type(value: Any, kind: str) -> bool:
-    """Return True if a default has the type of the flag's values.
+    """Return True if a flag's default value has the right type.
 
     A flag that takes a text may also have the default False, which means that there is no text.
+
+    kind: name of the type, as in the program's file.
     """
     if kind in ("integer", "number"):
         return not isinstance(value, bool) and isinstance(value, int if kind == "integer" else int | float)
