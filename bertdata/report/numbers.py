@@ -69,7 +69,7 @@ class DatasetNumbers:
 
     @property
     def faults(self) -> list[str]:
-        """The faults that checking the files found, then the errors of the sample that concern other files."""
+        """The faults that checking the files found, then the errors of the sample about other files."""
         found = () if self.verification is None else self.verification.faults
         files = tuple(f"{one.file}: " for one in found)
         return [*map(str, found), *(told for told in self.sample.faults if not told.startswith(files))]
@@ -87,7 +87,7 @@ class DatasetNumbers:
         )
 
     def describe_counted_lengths(self) -> str:
-        """Return a phrase that says of which examples the lengths were counted, such as "all 1,000 examples"."""
+        """Return a phrase for the examples whose lengths were counted, such as "all 1,000 examples"."""
         return f"all {self.lengths.total():,} examples" if self.lengths_are_exact else self.describe_sample()
 
 

@@ -81,8 +81,8 @@ class _WordReader:
         if has_group(kind, MASKS):
             columns = find_mask_columns(kind)
             places, originals = (
-                getattr(example, columns.places.numbers),
-                getattr(example, columns.originals.numbers),
+                getattr(example, columns.places.one),
+                getattr(example, columns.originals.one),
             )
             masks = dict(zip(places, originals, strict=True))
         words = [self._make_word(place, token, masks.get(place)) for place, token in enumerate(example.ids)]
@@ -127,7 +127,7 @@ def _divide_segments(
     """Yield the title and the words of the segments A and B. An example without segments is a single part."""
     first = len(words)
     if has_group(kept.batch_type, SEGMENT):
-        first = getattr(kept.example, find_column(kept.batch_type, SEGMENT).numbers)
+        first = getattr(kept.example, find_column(kept.batch_type, SEGMENT).one)
     if first < len(words):
         yield "A", _merge_words(words[:first])
         yield "B", _merge_words(words[first:])
