@@ -127,7 +127,7 @@ def page(program: Program) -> str:
     for line in program.published:
         environment, words = _split_variables(line)
         setting = "".join(f"{name}={value} " for name, value in environment.items())
-        shown = " ".join(filter(None, [f"{setting}{program.door.command} {program.name}", words]))
+        shown = " ".join(filter(None, [f"{setting}{program.like_command.command} {program.name}", words]))
         with _replace_environment(environment):
             parts += [f"```\n{shown}\n```\n", _describe_command(program, words)]
     if program.also_published:
@@ -143,7 +143,7 @@ def page(program: Program) -> str:
 def _read_notes(program: Program) -> str:
     """Return the comment at the top of the program's file, with each paragraph on a line."""
     vendor, _, file = program.name.partition("/")
-    path = program.door.folder / vendor.replace("-", "_") / f"{file.rpartition('.')[0]}.toml"
+    path = program.like_command.folder / vendor.replace("-", "_") / f"{file.rpartition('.')[0]}.toml"
     head = takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
     paragraphs = "\n".join(line.removeprefix("#").strip() for line in head).split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs) + "\n"
@@ -188,7 +188,7 @@ def _describe_command(program: Program, line: str) -> str:
     The keys are in the order of docs/configuration.md, so that the pages of two programs can be compared.
     """
     given = program.read(split(line.replace("\\\n", " ")))
-    if program.door is like.DOOR:
+    if program.like_command is like.DOOR:
         return _make_key_table({"value": like.describe_settings(given.keys())})
     meaning = translate_command_line(program, given)
     return f"{meaning.summary[:1].upper()}{meaning.summary[1:]}.\n\n{_make_key_table(_list_columns(meaning))}"

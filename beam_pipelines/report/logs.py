@@ -79,7 +79,7 @@ class _FoldedHandler(logging.Handler):
 
     def print_rest(self) -> None:
         """Print one line per group of similar warnings that were not printed."""
-        for warning in self._folded.rest():
+        for warning in self._folded.summarise_others():
             self._print(f"{PROGRAM}: warning: {warning}")
 
     def _print(self, line: str) -> None:

@@ -68,7 +68,7 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
         self._plan.load()
 
     def process(self, part: str) -> Iterator[NumberedEntry]:
-        task = self._plan.part(part)
+        task = self._plan.make_part_task(part)
         with add_path_to_errors(part), ONE_AT_A_TIME:
             start = time.monotonic()
             result = run_task(task)

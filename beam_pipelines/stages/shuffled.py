@@ -26,10 +26,10 @@ from beam_pipelines.stages.shards import (
 )
 from beam_pipelines.transport.spill_files import SpillFiles, StageBytes, count_bytes, cut_value, read_value
 from bertdata.build.shard_task import TaskPlan, run_task
-from bertdata.build.shuffle.document_cuts import count_tokens, deal_to_shards, find_shard_cuts
+from bertdata.build.shuffle.document_cuts import count_tokens, divide_part_into_shards, find_shard_cuts
 from bertdata.build.shuffle.sorted_files import sort_part
 from bertdata.dataset.manifest import InputEntry, SkippedEntry, make_corpus_entry
-from bertdata.dataset.writer import refuse_only_skipped
+from bertdata.dataset.writer import raise_if_inputs_skipped
 from bertdata.records import Buffer
 
 _LOGGER = logging.getLogger(__name__)
@@ -154,7 +154,7 @@ def plan_shuffle(corpus: tuple[int, TokenCounts], shards: int) -> ShufflePlan:
     read = [entry for entry in counts.inputs if isinstance(entry, InputEntry)]
     skipped = [entry for entry in counts.inputs if isinstance(entry, SkippedEntry)]
     if not read:
-        refuse_only_skipped(skipped)
+        raise_if_inputs_skipped(skipped)
     return ShufflePlan(
         cuts=find_shard_cuts(counts.histogram, shards),
         corpus=make_corpus_entry(read, skipped),
@@ -180,7 +180,7 @@ class SplitByShard(beam.DoFn):  # type: ignore[misc]
         records, packed = part
         index = array("Q", read_value(packed))
         prefixes, starts = index[: len(index) // 2], index[len(index) // 2 :]
-        for shard, start, stop in deal_to_shards(
+        for shard, start, stop in divide_part_into_shards(
             prefixes, starts, count_bytes(records), plan.cuts, self._shards
         ):
             yield shard, cut_value(records, start, stop)
@@ -196,7 +196,7 @@ class MakeShuffledShard(beam.DoFn):  # type: ignore[misc]
         self, gathered: tuple[int, Iterable[StageBytes]], plan: ShufflePlan
     ) -> Iterator[NumberedEntry]:
         number, documents = gathered
-        task = self._settings.tasks.shuffled(
+        task = self._settings.tasks.make_shuffled_task(
             number, self._settings.num_shards, plan.corpus, partial(map, read_value, documents)
         )
         with add_path_to_errors(f"shard {number}"), ONE_AT_A_TIME:

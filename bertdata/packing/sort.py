@@ -11,7 +11,7 @@ import numpy as np
 
 from bertdata.dataset.check import refuse_changed
 from bertdata.dataset.reader import OpenedDataset, Shard
-from bertdata.dataset.sorted_runs import Placed, SortedExamples, write_runs
+from bertdata.dataset.sorted_runs import GroupedBatch, SortedExamples, write_runs
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array, compute_lengths
 from bertdata.io import storage
@@ -81,11 +81,11 @@ def sort_shards_together(tasks: Sequence[RowSortTask]) -> list[SortedExamples]:
             paths = write_runs(task.scratch, len(task.job.cuts.buckets) - 1, _place_examples(task))
         else:
             paths = files.paths
-        found.append(SortedExamples.of(task.source, paths, is_kept=files is not None))
+        found.append(SortedExamples.describe(task.source, paths, is_kept=files is not None))
     return found
 
 
-def _place_examples(task: RowSortTask) -> Iterator[Placed]:
+def _place_examples(task: RowSortTask) -> Iterator[GroupedBatch]:
     """Yield the task's examples in batches. With each batch come the bucket and the sort key of each example.
 
     ShardError if the examples do not have the expected lengths.

@@ -12,7 +12,7 @@ from typing import Any
 
 from bertdata.cli.common.programs import choice
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
-from bertdata.cli.common.programs.door import Door
+from bertdata.cli.common.programs.like_command import LikeCommand
 from bertdata.cli.common.programs.program import Program
 from trainer.config.settings import get_device_key_schemas, get_key_schemas
 from trainer.programs.google import run_classifier as google_classifier
@@ -63,7 +63,7 @@ def get_all_key_schemas() -> Mapping[str, Mapping[str, Any]]:
     return {**get_device_key_schemas(), **get_key_schemas()}
 
 
-DOOR = Door(
+DOOR = LikeCommand(
     command="python -m trainer like",
     ours="python -m trainer",
     folder=Path(__file__).parent,

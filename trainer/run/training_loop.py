@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bertdata.dataset.label_counts import report_guess
+from bertdata.dataset.label_counts import report_baseline
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
 from trainer.checkpoints.checkpoint import clean_up_checkpoints, find_checkpoints, make_initial_state
@@ -187,7 +187,7 @@ def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -
     shape: settings of the model.
     """
     if (paths := runtime.config.data.eval_data) is None:
-        runtime.on_rank_0(lambda: report_guess(data, runtime.log))
+        runtime.on_rank_0(lambda: report_baseline(data, runtime.log))
         return None
     from trainer.run.evaluation import Evaluation
 

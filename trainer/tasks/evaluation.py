@@ -77,7 +77,7 @@ class PretrainingEvaluation(TaskEvaluation):
         survey: counts of the labels, from ``Task.survey``. source: "training" or "evaluation", the set
         surveyed.
         """
-        self._labels = LabelSurvey.of_json(dict(survey))
+        self._labels = LabelSurvey.from_json(dict(survey))
         self._word_losses = _compute_label_losses(self._labels.words)
         self.metrics = ("guess_accuracy", "guess_loss")
         share = f"{self._labels.words.share:.1%} of them"

@@ -173,7 +173,7 @@ def test_no_more_examples_than_asked_for(training_set):
 def test_the_most_frequent_label_is_counted_by_its_weight(training_set):
     batch = everything(training_set)
     counts = np.bincount(batch.masked_lm_ids[batch.masked_lm_weights > 0].numpy())
-    found = LabelSurvey.of_json(Pretraining().survey(open_dataset(str(training_set))))
+    found = LabelSurvey.from_json(Pretraining().survey(open_dataset(str(training_set))))
     assert found.words.most_frequent == counts.argmax()
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bertdata.dataset.label_counts import Frequencies, quote_guess
+from bertdata.dataset.label_counts import Frequencies, quote_baseline
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import InputError
 from bertdata.examples.columns import Array
@@ -113,7 +113,7 @@ class GuessBaseline:
         if self.mean is not None:
             return f"{self.mean:.3f}"
         label = Frequencies(self.counts).most_frequent
-        return quote_guess(self.task.labels[label] if self.task.labels else str(label))
+        return quote_baseline(self.task.labels[label] if self.task.labels else str(label))
 
     @property
     def description(self) -> str:
