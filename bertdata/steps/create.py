@@ -336,7 +336,7 @@ def make_shards_in_turn(
             progress(StepProgress(stage=CREATING, done=done, total=total, finished=finished))
 
         found, shards = write_files_in_turn(
-            plan, target, parts, lambda tasks: pool.in_order(load_input, tasks), tell
+            plan, target, parts, lambda tasks: pool.in_order(load_input, tasks), report_part
         )
     corpus = found.corpus
     result = TaskResult(entries=((corpus.entry, shards),))
