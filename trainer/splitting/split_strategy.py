@@ -20,7 +20,7 @@ from trainer.update.worker import Worker
 
 
 class SplitInference(Inference):
-    """Evaluation of a split model: the workers measure each batch together."""
+    """Evaluation of a split model: the workers compute the results of each batch together."""
 
     exchanges = True
 
@@ -39,17 +39,20 @@ class SplitInference(Inference):
         free_gathered_weights(model)
 
     def _measure(self, batch: Batch) -> Outcome:
-        """Return a batch's outcome."""
+        """Return the outcome (loss and metrics) of a batch."""
         outcome: Outcome = self._worker.device.forward(self._learner, batch)
         return outcome
 
     def weight_parts(self) -> Sequence[WeightPart]:
-        """Return the weights that this worker holds, in the order of the model."""
+        """Return the weights, or rows of weights, that this worker holds, in the order of the model."""
         return HeldWeights(self._worker.model, self._worker.division).weight_parts()
 
 
 class SplitStrategy(Strategy):
-    """Base of strategies for split models. The optimiser changes only what the worker holds."""
+    """Base class of the strategies for split models.
+
+    The optimiser changes only the weights that the worker holds.
+    """
 
     build = staticmethod(build_piece)
     exchanges_each = True
@@ -65,18 +68,21 @@ class SplitStrategy(Strategy):
         self.optimiser.norms, self.optimiser.sizes = self.held.norms, self.held.sizes
 
     def weight_parts(self) -> Sequence[WeightPart]:
-        """Return the weights that this worker holds, in the order of the model."""
+        """Return the weights, or rows of weights, that this worker holds, in the order of the model."""
         return self.held.weight_parts()
 
     def moment_parts(self) -> Sequence[WeightPart]:
-        """Return the optimiser's moments that this worker holds. They are zero before the first update."""
+        """Return the optimiser's moments for the weights that this worker holds.
+
+        Moments are zero before the first update.
+        """
         return self.held.moment_parts(self.optimiser)
 
     @property
     def optimiser(self) -> Optimiser:
-        """The optimiser, which is always an optimiser of this trainer.
+        """The optimiser object, which is always one of this trainer's own classes.
 
-        A device that replaces it with another optimiser cannot train split models.
+        A device that brings an optimiser from its own library cannot train split models.
         """
         assert isinstance(self.optimiser_step.optimiser, Optimiser)
         return self.optimiser_step.optimiser
@@ -84,7 +90,7 @@ class SplitStrategy(Strategy):
     def set_applied(self, applied: int) -> None:
         """Set the number of updates made so far, when a run is resumed.
 
-        It sets the count of this phase and the count of the optimiser.
+        Both the count of this training phase and the count in the optimiser's parameter groups are set.
         """
         self.optimiser_step.applied = applied
         for group in self.optimiser.param_groups:
@@ -100,8 +106,9 @@ class SplitStrategy(Strategy):
 class Sharded(SplitStrategy):
     """Strategy that trains a model sharded by FSDP2, with PyTorch's autograd.
 
-    A micro-batch's gradients are averaged over the workers during its backward pass, and added up only in the
-    rows that a worker holds. No worker ever has the gradients of the whole model.
+    The gradients of a micro-batch are averaged over the workers during its backward pass. Each worker
+    keeps and adds up only the gradients of the rows that it holds, so no worker ever has all
+    gradients of the model.
     """
 
     inference = SplitInference
