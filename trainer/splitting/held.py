@@ -82,9 +82,8 @@ class HeldWeights:
         if self.is_sharded:
             for name, parameter in self.parameters.items():
                 weight = self._weights[name]
-                parameter.data = (
-                    weight.detach().to_local()
-                )  # The rows are read again, because PyTorch may have moved them in the first pass.
+                # Read the rows again, because PyTorch may have moved them in the first pass.
+                parameter.data = weight.detach().to_local()
                 parameter.grad = None if weight.grad is None else weight.grad.to_local()
         return [parameter.grad for parameter in self.parameters.values() if parameter.grad is not None]
 

@@ -139,9 +139,8 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
     make = partial(
         _make_request, runtime, shape, sequence_length, find_device_memory(runtime.config, device, workers)
     )
-    runtime.on_rank_0(
-        lambda: make() is not None
-    )  # Rank 0 tries it first, because an error there ends all workers.
+    # Rank 0 tries to make the request first, because an error there ends all workers.
+    runtime.on_rank_0(lambda: make() is not None)
     request = make()
     # With strategy auto, a model that fits as configured needs no plan, so nothing is measured.
     if runtime.on_rank_0(lambda: runtime.config.run.strategy == "auto" and fits_as_configured(request)):

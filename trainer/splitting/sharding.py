@@ -74,9 +74,8 @@ def shard_model(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.d
     is_last = not isinstance(model.bert.pooler, AbsentModule)
     fully_shard(model if is_last else model.bert, mesh=mesh, mp_policy=policy(None))
     if not is_last:
-        register_fsdp_forward_method(
-            model.bert, "encode"
-        )  # stages before the last call this method, and not ``forward``
+        # Stages before the last call this method, and not ``forward``.
+        register_fsdp_forward_method(model.bert, "encode")
 
 
 def make_sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None) -> Any:

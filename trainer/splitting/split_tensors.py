@@ -54,7 +54,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 class SplitTensors:
-    """The weights and moments of a split model, with methods that read them from checkpoints and save them."""
+    """The weights and moments of a split model. Methods read them from checkpoints and save them."""
 
     def __init__(self, runtime: Runtime, shape: ModelConfig, strategy: SplitStrategy) -> None:
         self._runtime, self._shape, self._strategy = runtime, shape, strategy
@@ -312,7 +312,7 @@ def _split_evenly(shapes: Shapes, count: int) -> list[Shapes]:
 
 
 def _fill_stored_parts(parts: Sequence[WeightPart], stored: Stored) -> None:
-    """Copy stored tensors into the weights of the same names. Weights without a stored tensor stay unchanged."""
+    """Copy stored tensors into the weights of the same names. Other weights stay unchanged."""
     for part in parts:
         if part.name in stored and part.rows.numel():
             part.fill(stored[part.name].read())

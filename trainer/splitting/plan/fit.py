@@ -1,4 +1,4 @@
-"""Checks whether a split model can be trained here: with this device, these workers, and the plan."""
+"""Checks of whether a split model can be trained with this device, these workers, and the plan."""
 
 from collections.abc import Callable
 from functools import partial
@@ -24,7 +24,9 @@ FREE = (
     "model_type",
     "pad_token_id",
 )
-"""Names of the model settings that do not affect a plan. A run may use a plan made with other values of them.
+"""Names of the model settings that a plan does not depend on.
+
+A run may use a plan that was made with other values of these settings.
 """
 
 _MAKER = "python -m trainer split"
@@ -33,7 +35,7 @@ _MAKER = "python -m trainer split"
 def check_split(strategy: str, device: Device, workers: Collective) -> None:
     """Raise SettingsError if a split model cannot be trained on this device with these workers.
 
-    strategy: sharded or pipelined.
+    strategy: "sharded" or "pipelined".
     """
     update = device.config.update
     takes_parts = not device.ends_updates and not device.compiles_always and device.strategy == "replicated"
@@ -60,13 +62,13 @@ def check_split(strategy: str, device: Device, workers: Collective) -> None:
 
 
 def can_split(device: Device, workers: Collective) -> bool:
-    """Return True if ``check_split`` accepts both strategies."""
+    """Return True if split models can be trained on this device with these workers, with either strategy."""
     strategies = ("sharded", "pipelined")
     return all(accepts(partial(check_split, strategy, device, workers)) for strategy in strategies)
 
 
 def accepts(work: Callable[[], object]) -> bool:
-    """Return True if the work raises no SettingsError."""
+    """Return True if the function raises no SettingsError."""
     try:
         work()
     except SettingsError:
@@ -85,20 +87,20 @@ def can_shard() -> bool:
 
 
 def _has_fully_shard() -> bool:
-    """Return True if PyTorch has fully_shard."""
+    """Return True if this version of PyTorch has the function ``fully_shard``."""
     from torch.distributed import fsdp
 
     return hasattr(fsdp, "fully_shard")
 
 
 def check_pipelining() -> None:
-    """Raise SettingsError if this PyTorch cannot pass micro-batches from stage to stage as needed."""
+    """Raise SettingsError if this version of PyTorch cannot train pipelines as this trainer needs it."""
     can = torch.distributed.is_available() and _has_pipelining()
     require(can, f"strategy pipelined needs a newer torch than {torch.__version__}; 2.13 will do")
 
 
 def _has_pipelining() -> bool:
-    """Return True if PyTorch's pipelining has the options that are used here."""
+    """Return True if PyTorch's pipeline schedules have the options that this trainer uses."""
     try:
         from torch.distributed.pipelining import ScheduleGPipe
     except ImportError:
@@ -118,12 +120,15 @@ def check_fits(
     where: str,
     head: str | None = None,
 ) -> None:
-    """Raise SettingsError if the plan was made for another run than this one. It names the first difference.
+    """Raise SettingsError if the plan was made for a run that differs from this one.
 
-    sequence_length: longest sequence of this run. It may be shorter than the plan's.
-    optimiser: it may differ from the plan's if its moments take as much memory.
-    where: the plan's file. head: type of the model's head (BOTH, WORDS or SMALL, see plan.py). None accepts
-    any head.
+    The error names the first difference.
+
+    devices: number of this run's devices.
+    sequence_length: length of this run's longest sequence. It may be shorter than the plan's.
+    optimiser: name of this run's optimiser. It may differ from the plan's if its moments need as much memory.
+    where: path of the plan's file, for the error message.
+    head: type of the model's head (BOTH, WORDS or SMALL of plan.py). None if any head is accepted.
     """
 
     def fits(holds: bool, planned: str) -> None:
