@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from trainer.model.headed import HeadedBert
 from trainer.update.optimiser import LOCAL_NORMS, Norms, Optimiser
-from trainer.update.worker import Division
+from trainer.update.worker import ModelDivision
 
-TIED = "bert.embeddings.word_embeddings.weight"
+WORD_EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
 """Name of the word embeddings.
 
 If the heads use the word embeddings as output weights too ("tied"), the first and the last
@@ -56,7 +56,7 @@ class HeldWeights:
         without sharding.
     """
 
-    def __init__(self, model: HeadedBert, division: Division) -> None:
+    def __init__(self, model: HeadedBert, division: ModelDivision) -> None:
         self._division = division
         self._weights: dict[str, Any] = dict(model.named_parameters())
         self.parameters: dict[str, nn.Parameter] = dict(self._weights)
@@ -74,7 +74,7 @@ class HeldWeights:
                 # use the same number.
                 self.sizes[parameter] = ceil(weight.numel() / mesh.size())
 
-    def take_gradients(self) -> list[Tensor]:
+    def list_gradients(self) -> list[Tensor]:
         """Return the gradients of all parameters that have a gradient.
 
         For a sharded stage these are the gradients of the rows that this worker holds.
@@ -87,7 +87,7 @@ class HeldWeights:
                 parameter.grad = None if weight.grad is None else weight.grad.to_local()
         return [parameter.grad for parameter in self.parameters.values() if parameter.grad is not None]
 
-    def drop_gradients(self) -> None:
+    def free_gradients(self) -> None:
         """Free the memory of all gradients."""
         for weight in (*self._weights.values(), *self.parameters.values()):
             weight.grad = None
@@ -103,7 +103,7 @@ class HeldWeights:
             rows, start, writes = weight.detach(), 0, number % division.copies == division.copy
             if self.is_sharded:
                 rows, start, writes = rows.to_local(), find_first_row(weight), True
-            writes = writes and not is_second_copy(name, division)
+            writes = writes and not is_copied_embedding(name, division)
             parts.append(WeightPart(name, tuple(weight.shape), start, rows, writes))
         return parts
 
@@ -130,13 +130,13 @@ def find_first_row(weight: Any) -> int:
     return min(int(mesh.get_local_rank()) * ceil(rows / int(mesh.size())), rows)
 
 
-def is_second_copy(name: str, division: Division) -> bool:
+def is_copied_embedding(name: str, division: ModelDivision) -> bool:
     """Return True if the name is that of the tied word embeddings and this worker has the last
     stage's copy of them.
 
     The copy is left out where each weight must count once, for example in a checkpoint.
     """
-    return name == TIED and division.stage > 0
+    return name == WORD_EMBEDDINGS and division.stage > 0
 
 
 class ShardNorms(Norms):
@@ -150,16 +150,16 @@ class ShardNorms(Norms):
         """
         self._group, self._sizes = group, sizes
 
-    def size(self, weight: Tensor) -> int:
+    def count_elements(self, weight: Tensor) -> int:
         return self._sizes[weight]
 
-    def each(self, tensors: Sequence[Tensor]) -> Tensor:
-        return self._of(LOCAL_NORMS.each(tensors))
+    def compute_each(self, tensors: Sequence[Tensor]) -> Tensor:
+        return self._combine_processes(LOCAL_NORMS.compute_each(tensors))
 
-    def all(self, tensors: Sequence[Tensor]) -> Tensor:
-        return self._of(LOCAL_NORMS.all(tensors))
+    def compute_total(self, tensors: Sequence[Tensor]) -> Tensor:
+        return self._combine_processes(LOCAL_NORMS.compute_total(tensors))
 
-    def _of(self, norms: Tensor) -> Tensor:
+    def _combine_processes(self, norms: Tensor) -> Tensor:
         """Return the norms of the whole tensors, from the norms of the rows that this process holds."""
         squares = norms.square()
         dist.all_reduce(squares, group=self._group)

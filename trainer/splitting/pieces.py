@@ -13,13 +13,13 @@ from trainer.model.headed import HeadedBert
 from trainer.splitting.held import HeldWeights
 from trainer.splitting.plan.plan import Plan
 from trainer.splitting.sharding import AbsentModule, make_copies_mesh, shard_model
-from trainer.update.averaging import sum_dtype
-from trainer.update.worker import Division
+from trainer.update.averaging import find_sum_dtype
+from trainer.update.worker import ModelDivision
 from trainer.workers.collective import Collective
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlannedDivision(Division):
+class PlannedDivision(ModelDivision):
     """The stage and copy of the model that a plan assigns to this worker.
 
     The worker with rank ``rank`` has copy ``rank % copies`` of stage ``rank // copies``.
@@ -43,7 +43,9 @@ def find_planned_division(workers: Collective, plan: Plan) -> PlannedDivision:
     )
 
 
-def build_piece(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
+def build_piece(
+    model: HeadedBert, device: Device, workers: Collective, division: ModelDivision
+) -> HeadedBert:
     """Return this worker's piece of a model on the device, with initial weights.
 
     The initial weights are drawn one after the other for the whole model, so the piece gets the same bits as
@@ -62,7 +64,7 @@ def build_piece(model: HeadedBert, device: Device, workers: Collective, division
     if any(one.sharded for one in division.plan.stages):
         mesh = make_copies_mesh(device, workers, division)
         if stage.sharded:
-            shard_model(model, mesh, device.config.update.precision, sum_dtype(device.config))
+            shard_model(model, mesh, device.config.update.precision, find_sum_dtype(device.config))
     model.to_empty(device=device.torch_device)
     parts = {part.name: part for part in HeldWeights(model, division).weight_parts()}
     for name, values in whole.first_weights():

@@ -10,12 +10,12 @@ from bertdata.errors import BertDataError
 from trainer.config.schedules.form import Preset
 from trainer.data.batches import Batch
 from trainer.model.headed import HeadedBert
-from trainer.splitting.held import TIED, is_second_copy
+from trainer.splitting.held import WORD_EMBEDDINGS, is_copied_embedding
 from trainer.splitting.split_strategy import SplitInference, SplitStrategy
 from trainer.splitting.stage import WorkerStage, count_tokens, make_schedule, pad_to_same_length
 from trainer.splitting.subgroups import StageGroups, Subgroup
 from trainer.tasks.task import Outcome
-from trainer.update.averaging import sum_dtype, sync_weights
+from trainer.update.averaging import average_weights, find_sum_dtype
 from trainer.update.loss_shares import compute_loss_divisors
 from trainer.update.optimiser import Norms, find_configured_preset, group_parameters
 from trainer.update.strategy import UpdateNumber
@@ -50,7 +50,11 @@ class PipelinedInference(SplitInference):
         """
         worker, stage, pipeline = self._worker, self._stage, self._groups.pipeline
         place = worker.division.stage
-        received = () if stage.is_first else stage.blanks(count_tokens(batch), worker.device.torch_device)
+        received = (
+            ()
+            if stage.is_first
+            else stage.make_empty_tensors(count_tokens(batch), worker.device.torch_device)
+        )
         for tensor in received:
             pipeline.receive(tensor, place - 1)
         if stage.is_last:
@@ -93,7 +97,7 @@ class Pipelined(SplitStrategy):
             values = self._run_stages(pad_to_same_length(batches, worker.device.prepare), first)
             worker.device.after_backward()
             self.optimiser_step.take(self._average(), learning_rate, first.update + 1)
-        self.held.drop_gradients()
+        self.held.free_gradients()
         none = torch.zeros(2 + 2 * len(worker.task.metrics), device=worker.device.torch_device)
         return [torch.stack(values).sum(0) if values else none]
 
@@ -127,12 +131,12 @@ class Pipelined(SplitStrategy):
         stages get the same bits.
         """
         config, own = self.worker.config, self.held.parameters
-        gradients = self.held.take_gradients()
+        gradients = self.held.list_gradients()
         if not self.held.is_sharded:  # FSDP2 has already averaged sharded gradients
-            self.groups.copies.average(gradients, sum_dtype(config))
-            sync_weights(self.groups.copies.average, own.values(), config.workers.force_weight_sync)
+            self.groups.copies.average(gradients, find_sum_dtype(config))
+            average_weights(self.groups.copies.average, own.values(), config.workers.force_weight_sync)
         if self.groups.tied.size:
-            tied = own[TIED].grad
+            tied = own[WORD_EMBEDDINGS].grad
             assert tied is not None
             self.groups.tied.sum(tied)
         return gradients
@@ -163,18 +167,18 @@ class StageNorms(Norms):
         # The tied word embeddings count once, on the first stage. order.index gives the position of each
         # weight in the whole model. Every stage writes its norms to its positions in a vector of zeros, and
         # the sum of these vectors over the stages has all norms.
-        own = [number for number, name in enumerate(names) if not is_second_copy(name, worker.division)]
+        own = [number for number, name in enumerate(names) if not is_copied_embedding(name, worker.division)]
         self._counted, self._places = own, [order.index(names[number]) for number in own]
 
-    def size(self, weight: Tensor) -> int:
-        return self._of_weights.size(weight)
+    def count_elements(self, weight: Tensor) -> int:
+        return self._of_weights.count_elements(weight)
 
-    def each(self, tensors: Sequence[Tensor]) -> Tensor:
-        return self._of_weights.each(tensors)
+    def compute_each(self, tensors: Sequence[Tensor]) -> Tensor:
+        return self._of_weights.compute_each(tensors)
 
-    def all(self, tensors: Sequence[Tensor]) -> Tensor:
+    def compute_total(self, tensors: Sequence[Tensor]) -> Tensor:
         assert len(tensors) == self._own, "a weight without gradient"
-        own = self.each(tensors)
+        own = self.compute_each(tensors)
         every = own.new_zeros(self._size)
         every[self._places] = own[self._counted]
         self._group.sum(every)

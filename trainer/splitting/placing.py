@@ -14,21 +14,21 @@ from trainer.splitting.pieces import find_planned_division
 from trainer.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
 from trainer.splitting.plan.costs import Costs
 from trainer.splitting.plan.fit import (
-    accepts,
     can_shard,
     can_split,
     check_fits,
     check_sharding,
     check_split,
+    raises_no_settings_error,
 )
 from trainer.splitting.plan.parts import find_head
-from trainer.splitting.plan.plan import KEPT_PLAN, Plan, parse_plan, read_plan, write_plan
+from trainer.splitting.plan.plan import PLAN_FILE, Plan, parse_plan, read_plan, write_plan
 from trainer.splitting.plan.planner import make_plan
 from trainer.splitting.plan.profile import find_attention, measure_costs, return_memory
-from trainer.splitting.plan.rates import SHEETS, USUAL, DeviceRate, find_sheet_rate
+from trainer.splitting.plan.rates import DEFAULT_DEVICE, SHEETS, DeviceRate, find_sheet_rate
 from trainer.splitting.plan.request import PlanRequest, count_configured_examples, list_meshes
 from trainer.splitting.show.table import format_plan_lines
-from trainer.update.averaging import sum_dtype
+from trainer.update.averaging import find_sum_dtype
 from trainer.update.worker import Runtime, make_undivided
 
 _PROCESSOR = DeviceRate(flops=5e10, bytes=1e10, name="a core of a processor")
@@ -148,7 +148,9 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
     if split.bandwidth is None and workers.size > 1:
         request = add_bandwidths(request, runtime)
     costs = None
-    if split.profile_layers and runtime.on_rank_0(lambda: accepts(lambda: list_meshes(request))):
+    if split.profile_layers and runtime.on_rank_0(
+        lambda: raises_no_settings_error(lambda: list_meshes(request))
+    ):
         runtime.log(f"timing the model's layers on device {device.name}")
         costs = measure_costs(request, device, workers)
     found = runtime.on_rank_0(lambda: _make_saved_plan(runtime, request, costs))
@@ -182,7 +184,7 @@ def add_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
 
     All workers (two or more) must call this together.
     """
-    device, workers, sums = runtime.device, runtime.workers, sum_dtype(runtime.config)
+    device, workers, sums = runtime.device, runtime.workers, find_sum_dtype(runtime.config)
     bandwidth = measure_bandwidth(device, workers, sums)
     sharding = measure_sharding(device, workers, sums) if request.may_shard else None
     return replace(request, bandwidth=bandwidth, sharding=sharding)
@@ -210,7 +212,7 @@ def _make_saved_plan(runtime: Runtime, request: PlanRequest, costs: Costs | None
         write_plan(split.save_plan, plan)
     if run.output_dir is not None:
         storage.make_directory(run.output_dir)
-        write_plan(storage.join(run.output_dir, KEPT_PLAN), plan)
+        write_plan(storage.join(run.output_dir, PLAN_FILE), plan)
     return plan.as_json()
 
 
@@ -220,7 +222,7 @@ def fits_as_configured(request: PlanRequest) -> bool:
     All activations must fit too. Saving memory by computing them again in the backward pass does not count.
     """
     whole = request.changed(strategy="replicated", recompute="never")
-    return request.split.recompute != "always" and accepts(lambda: make_plan(whole))
+    return request.split.recompute != "always" and raises_no_settings_error(lambda: make_plan(whole))
 
 
 def find_rate(device: Device) -> DeviceRate:
@@ -231,5 +233,5 @@ def find_rate(device: Device) -> DeviceRate:
     if device.torch_device.type == HOST.type:
         return _PROCESSOR
     described = device.describe().lower()
-    name = next((name for name in SHEETS if name in described), USUAL)
+    name = next((name for name in SHEETS if name in described), DEFAULT_DEVICE)
     return find_sheet_rate(name, device.config.update.precision)

@@ -15,7 +15,7 @@ from trainer.tasks.task import Outcome
 from trainer.update.inference import Inference
 from trainer.update.make_step import make_optimiser_step
 from trainer.update.optimiser import Optimiser
-from trainer.update.strategy import Learner, Strategy, UpdateNumber, set_softmax
+from trainer.update.strategy import Learner, Strategy, UpdateNumber, set_softmax_padding
 from trainer.update.worker import Worker
 
 
@@ -28,13 +28,13 @@ class SplitInference(Inference):
     def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
         model, workers = self._worker.model, self._worker.workers
 
-        def together(batch: Batch) -> Outcome:
+        def measure_together(batch: Batch) -> Outcome:
             with workers.naming_lost_workers():
                 return self._measure(batch)
 
         model.eval()
         with torch.no_grad():
-            yield together
+            yield measure_together
         model.train()
         free_gathered_weights(model)
 
@@ -62,7 +62,7 @@ class SplitStrategy(Strategy):
         remedy = "give --clipping-norm whole, or --strategy replicated"
         require(norm == "whole", f"clipping_norm is {norm}, which a divided model does not have: {remedy}")
         self.worker = worker
-        set_softmax(worker)
+        set_softmax_padding(worker)
         self.held = HeldWeights(worker.model, worker.division)
         self.optimiser_step = make_optimiser_step(worker.config, worker.device, self.held.parameters.items())
         self.optimiser.norms, self.optimiser.sizes = self.held.norms, self.held.sizes
@@ -124,7 +124,7 @@ class Sharded(SplitStrategy):
         try:
             with self.worker.workers.naming_lost_workers():
                 values = self._accumulate(batches, first)
-                self.optimiser_step.take(self.held.take_gradients(), learning_rate, first.update + 1)
+                self.optimiser_step.take(self.held.list_gradients(), learning_rate, first.update + 1)
         finally:
-            self.held.drop_gradients()
+            self.held.free_gradients()
         return [values]

@@ -18,7 +18,7 @@ from trainer.update.step import LossScale
 from trainer.update.strategy import UpdateNumber, join_loss_and_sums, seed_micro_batch
 from trainer.update.worker import Worker
 
-_OF_TOKENS = ("input_ids", "token_type_ids", "attention_mask", "position_ids")
+_TENSORS_OF_TOKENS = ("input_ids", "token_type_ids", "attention_mask", "position_ids")
 """Names of a batch's tensors that have one value per token. Padding a batch must extend these tensors."""
 
 
@@ -80,7 +80,7 @@ class WorkerStage(nn.Module):
         """
         return self._worker.task.outcome(ResumedModel(self.model, _make_carried(received)), batch)
 
-    def blanks(self, tokens: int, device: torch.device, **options: Any) -> tuple[Tensor, ...]:
+    def make_empty_tensors(self, tokens: int, device: torch.device, **options: Any) -> tuple[Tensor, ...]:
         """Return uninitialised tensors with the shapes of the tensors that one stage sends to the next.
 
         tokens: number of tokens in the batch.
@@ -101,10 +101,12 @@ class WorkerStage(nn.Module):
         seed_micro_batch(self._worker, self.at, place)
         compute = partial(self.encode, received)
         if self.is_last:
-            compute = partial(self._loss, received, self.divisors[place])
+            compute = partial(self._compute_scaled_loss, received, self.divisors[place])
         return self._worker.device.forward(compute, self.batches[place])
 
-    def _loss(self, received: Sequence[Tensor], divisor: float | Tensor, batch: Batch) -> tuple[Tensor, ...]:
+    def _compute_scaled_loss(
+        self, received: Sequence[Tensor], divisor: float | Tensor, batch: Batch
+    ) -> tuple[Tensor, ...]:
         """Append the micro-batch's loss and metric sums to ``values``, and return the scaled loss.
 
         divisor: the number that the loss is divided by.
@@ -136,7 +138,7 @@ def make_schedule(worker: Worker, stage: WorkerStage, group: Subgroup, tokens: i
     division, meta = worker.division, torch.device("meta")
     # Example tensors on the meta device tell PyTorch the shapes, so that the stages need not exchange shapes
     # first.
-    handed = stage.blanks(tokens, meta, requires_grad=True)
+    handed = stage.make_empty_tensors(tokens, meta, requires_grad=True)
     own = PipelineStage(
         stage,
         division.stage,
@@ -189,7 +191,7 @@ def _pad_batch(batch: Batch, more: int) -> Batch:
     nearly equal length, and none is longer than the longest sequence in the batch.
     """
     tensors = batch.tensors()
-    padded = {name: F.pad(tensors[name], (0, more)) for name in _OF_TOKENS if name in tensors}
+    padded = {name: F.pad(tensors[name], (0, more)) for name in _TENSORS_OF_TOKENS if name in tensors}
     if isinstance(batch, FlatBatch):
         tokens, parts = len(batch.input_ids), -(-more // batch.longest)
         # For example, 10 tokens of padding in sequences of at most 4 tokens make 3 sequences, which end after

@@ -31,7 +31,7 @@ class WorkerAverages:
             of the weight or the weight. None means the weights.
         """
         workers, keys = worker.workers, worker.config.workers
-        self._workers, self._weights, self._type = workers, weights, sum_dtype(worker.config)
+        self._workers, self._weights, self._type = workers, weights, find_sum_dtype(worker.config)
         self._syncs, self._averages_sums = keys.force_weight_sync, keys.allreduce_post_accumulation
         self._buckets: GradientBuckets | None = None
         # Gradients cannot be averaged during the last backward pass if each micro-batch is averaged or
@@ -58,10 +58,10 @@ class WorkerAverages:
         """
         if self._averages_sums:
             self._workers.average(gradients, self._type)
-        sync_weights(self._workers.average, self._weights, self._syncs)
+        average_weights(self._workers.average, self._weights, self._syncs)
 
 
-def sync_weights(
+def average_weights(
     average: Callable[[Iterable[Tensor]], None], weights: Iterable[Tensor], always: bool = False
 ) -> None:
     """Average the trainable weights over the workers, so that all workers have equal weights.
@@ -74,7 +74,7 @@ def sync_weights(
         average(weight for weight in weights if weight.requires_grad)
 
 
-def sum_dtype(config: Config) -> torch.dtype | None:
+def find_sum_dtype(config: Config) -> torch.dtype | None:
     """Return the type in which gradients are summed over the workers. None means the gradients' type."""
     if not config.workers.allreduce_post_accumulation_fp16:
         return None
@@ -160,12 +160,12 @@ class GradientBuckets:
         The function starts the exchange of each bucket that is complete and next in order.
         """
 
-        def count(_: Tensor) -> None:
+        def count_gradient(_: Tensor) -> None:
             self._missing[number] -= 1
             while self._next >= 0 and not self._missing[self._next]:
                 self._start_next()
 
-        return count
+        return count_gradient
 
     def _start_next(self) -> None:
         """Start the exchange that averages the next bucket, and return before the exchange is finished."""

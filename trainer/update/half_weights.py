@@ -60,7 +60,7 @@ def find_linear_weights(model: nn.Module) -> dict[str, Tensor]:
 def _make_adding_hook(weight: Tensor) -> Callable[[Tensor], None]:
     """Return a function for the backward pass that adds the gradient of a 16-bit copy to ``weight.grad``."""
 
-    def add(copy: Tensor) -> None:
+    def add_gradient(copy: Tensor) -> None:
         assert copy.grad is not None
         if weight.grad is None:
             weight.grad = copy.grad.to(weight.dtype)
@@ -68,4 +68,4 @@ def _make_adding_hook(weight: Tensor) -> Callable[[Tensor], None]:
             weight.grad.add_(copy.grad)
         copy.grad = None
 
-    return add
+    return add_gradient

@@ -111,7 +111,7 @@ class IpuPrograms(Strategy, Inference):
             self.compile(updates, first)
         optimiser.loss_scaling = find_loss_scale(config, first.update)
         self._training.setOptimizer(optimiser)
-        _, values = self._training(*self._join(updates))
+        _, values = self._training(*self._concatenate_batches(updates))
         if config.ipu.synthetic_data:
             # With synthetic data, which IPUs can generate, no results are returned.
             values = torch.zeros_like(values)
@@ -128,12 +128,12 @@ class IpuPrograms(Strategy, Inference):
         executor = self._poptorch.trainingModel(
             self._module, options, optimizer=self.optimiser_step.optimiser
         )
-        executor.compile(*self._join(updates))
+        executor.compile(*self._concatenate_batches(updates))
         self._training = executor
         if self._moments:
-            self._restore()
+            self._restore_moments()
 
-    def _join(self, updates: Sequence[Sequence[Batch]]) -> list[Tensor]:
+    def _concatenate_batches(self, updates: Sequence[Sequence[Batch]]) -> list[Tensor]:
         """Concatenate the tensors of all micro-batches, in PopTorch's order: by update,
         accumulation, and replica.
         """
@@ -142,7 +142,7 @@ class IpuPrograms(Strategy, Inference):
         columns = zip(*(batch.tensors().values() for batch in batches), strict=True)
         return [torch.cat(column) for column in columns]
 
-    def _restore(self) -> None:
+    def _restore_moments(self) -> None:
         """Copy the moments from the checkpoint into the state of PopTorch's optimiser.
 
         Call this after compiling, because the state has no entries before.

@@ -33,7 +33,7 @@ def compute_loss_divisors(worker: Worker, batches: Sequence[Batch], copies: int)
     over = config.update.loss_over
     # Equal shares: each of 4 micro-batches has the divisor 4, so that the sum of the gradients is their mean.
     if over in ("micro_batch", "sum"):
-        divisor = compute_loss_divisor(config, len(batches), copies)
+        divisor = compute_equal_divisor(config, len(batches), copies)
         return [divisor] * len(batches)
     require(config.ipu.reduction_type != "sum", f"loss_over is {over}: expected reduction_type mean")
     # Shares by the sequences of this worker: micro-batches with 8 and 24 sequences have the divisors 32/8 and
@@ -52,7 +52,7 @@ def compute_loss_divisors(worker: Worker, batches: Sequence[Batch], copies: int)
     return [mean.clamp(min=_LEAST) / max(count, _LEAST) for count in counts]
 
 
-def compute_loss_divisor(config: Config, count: int, copies: int) -> float:
+def compute_equal_divisor(config: Config, count: int, copies: int) -> float:
     """Return the number by which every micro-batch's loss is divided if all micro-batches have equal shares.
 
     Usually it is the number of micro-batches, so that the sum of the gradients is their mean. If losses are

@@ -50,7 +50,7 @@ class MicroBatchSums:
             scale = self._step.scale
             limit = clip_norm if scale.is_one else clip_norm * scale.value
             if self._row_norms is not None:
-                clip_(gradients, limit, self._row_norms.all(gradients))
+                clip_(gradients, limit, self._row_norms.compute_total(gradients))
             else:
                 clip = self._step.device_clip or clip_
                 clip(gradients, limit)

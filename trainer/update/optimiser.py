@@ -53,27 +53,27 @@ class Norms:
     subclass, each process must make the same calls in the same order.
     """
 
-    def size(self, weight: Tensor) -> int:
+    def count_elements(self, weight: Tensor) -> int:
         """Return the number of elements of the whole weight.
 
         ``weight`` may be the part of it that this process holds.
         """
         return weight.numel()
 
-    def each(self, tensors: Sequence[Tensor]) -> Tensor:
+    def compute_each(self, tensors: Sequence[Tensor]) -> Tensor:
         """Return the norm of each whole weight or gradient, with shape (n,).
 
         tensors: weights or gradients, or the parts of them that this process holds.
         """
         return compute_norms(tensors)
 
-    def all(self, tensors: Sequence[Tensor]) -> Tensor:
+    def compute_total(self, tensors: Sequence[Tensor]) -> Tensor:
         """Return the norm of all gradients of the model together, as a 0-dim tensor.
 
         tensors: gradients of all weights that have one, or the parts of them that this process holds. They
             are in the order of the optimiser's groups.
         """
-        norm: Tensor = torch.linalg.vector_norm(self.each(tensors))
+        norm: Tensor = torch.linalg.vector_norm(self.compute_each(tensors))
         return norm
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from trainer.config.schedules.form import Preset
 from trainer.update.optimiser import GroupSettings, Norms, Optimiser, StepScalars, StepTensors
 
-_NO_CORRECTION = 1e30
+_STEP_WITHOUT_CORRECTION = 1e30
 """A step number so large that Adam's bias corrections, 1 - beta ** step, are 1."""
 
 
@@ -41,7 +41,7 @@ class Lamb(Optimiser):
         g = divide_gradients(tensors.gradients, numbers.divisor)
         m = torch._foreach_lerp(means, g, 1 - beta1)
         v = torch._foreach_addcmul(torch._foreach_mul(squares, beta2), g, g, 1 - beta2)
-        u = torch._foreach_div(m, find_denominators(v, root, settings))
+        u = torch._foreach_div(m, compute_denominators(v, root, settings))
         u = torch._foreach_mul(u, 1 / correction1)
         if settings.weight_decay:
             u = torch._foreach_add(u, tensors.weights, alpha=settings.weight_decay)
@@ -87,7 +87,7 @@ class Lamb(Optimiser):
             weight.addcmul_(change, factor)
 
 
-def find_denominators(
+def compute_denominators(
     squares: Iterable[Tensor], root: Tensor | float, settings: GroupSettings
 ) -> list[Tensor]:
     """Return for each weight the denominator of Adam's change, sqrt(v) + eps.
@@ -107,7 +107,7 @@ def find_denominators(
 
 def compute_trust_ratios(weights: Sequence[Tensor], changes: Sequence[Tensor], norms: Norms) -> Tensor:
     """Return for each weight its norm divided by the norm of its change, or 1 if one of the norms is 0."""
-    w_norms, u_norms = norms.each(weights), norms.each(changes)
+    w_norms, u_norms = norms.compute_each(weights), norms.compute_each(changes)
     return torch.where((w_norms > 0) & (u_norms > 0), w_norms / u_norms, 1.0)
 
 
@@ -127,7 +127,7 @@ def run_fused_adamw(
     count, (means, squares) = numbers.applied, tensors.moments
     assert isinstance(count, Tensor)
     if not settings.debias:
-        count = torch.full_like(count, _NO_CORRECTION)
+        count = torch.full_like(count, _STEP_WITHOUT_CORRECTION)
     torch._fused_adamw_(
         targets,
         tensors.gradients,
@@ -278,9 +278,9 @@ def compute_stable_rates(
     """
     torch._foreach_clamp_min_(roots, settings.eps)
     surprises = torch._foreach_div(gradients, roots)
-    sizes = [settings.norms.size(weight) for weight in tensors.weights]
+    sizes = [settings.norms.count_elements(weight) for weight in tensors.weights]
     torch._foreach_mul_(surprises, [max(1, size) ** -0.5 for size in sizes])
-    return rate / settings.norms.each(list(surprises)).clamp(min=1.0)
+    return rate / settings.norms.compute_each(list(surprises)).clamp(min=1.0)
 
 
 def compute_bias_corrections(

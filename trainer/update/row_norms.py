@@ -54,9 +54,9 @@ class RowNorms(Norms):
             keep = partial(self._rows.__setitem__, weight)
             output.register_hook(keep)  # type: ignore[no-untyped-call]
 
-    def all(self, tensors: Sequence[Tensor]) -> Tensor:
+    def compute_total(self, tensors: Sequence[Tensor]) -> Tensor:
         """Return the norm of all gradients of the most recent micro-batch, as a 0-dim tensor."""
-        norms = self.each(tensors).double()
+        norms = self.compute_each(tensors).double()
         for table in self._tables:
             places = [place for place, one in enumerate(tensors) if one is table.grad]
             if places and table in self._rows:

@@ -17,7 +17,7 @@ from trainer.update.adaptive_scale import AdaptiveScale, make_scale
 from trainer.update.optimiser import Norms, Optimiser, Rule, StepScalars
 from trainer.update.step import Groups, OptimiserStep
 
-MOST_IN_A_ROW = 20
+MOST_SKIPPED_IN_A_ROW = 20
 """Largest number of updates in a row that may be skipped without a loss scale.
 
 With a loss scale no such limit is needed, since each skipped update makes the scale smaller, until gradients
@@ -61,7 +61,9 @@ class SkipCounts(NamedTuple):
         self.applied.add_(~overflow)
         self.skipped.add_(overflow)
         self.in_a_row.copy_(torch.where(overflow, self.in_a_row + 1, 0.0))
-        fails = (overflow & (self.in_a_row >= MOST_IN_A_ROW)) if scale.is_one else scale.update(overflow)
+        fails = (
+            (overflow & (self.in_a_row >= MOST_SKIPPED_IN_A_ROW)) if scale.is_one else scale.update(overflow)
+        )
         first = fails & (self.failed == 0)
         # Keep the number, norm and scale of the first failure, because describe_skipped reads them only some
         # updates later.
@@ -91,7 +93,7 @@ def clip_and_step(
     # The gradients are multiplied by the loss scale, so their true norm is the computed norm divided by the
     # scale. ``divisor`` removes the scale and clips in one operation: with norm 4, max_norm 1 and scale 1024
     # it is 4096.
-    norm = norms.all([gradient for tensors, _ in groups for gradient in tensors.gradients])
+    norm = norms.compute_total([gradient for tensors, _ in groups for gradient in tensors.gradients])
     norm = norm if scale.is_one else norm / scale.value
     counts.last_norm.copy_(norm)
     if max_norm is not None:
@@ -163,7 +165,9 @@ class SkippingOptimiserStep(OptimiserStep):
         if read["failed"]:
             found = f"update {self._first + int(read['failed']) - 1}: the gradients' norm is {read['norm']}"
             if self.scale.is_one:
-                raise NotFiniteError(f"{found}, as in the {MOST_IN_A_ROW - 1} updates before; {_DIVERGED}")
+                raise NotFiniteError(
+                    f"{found}, as in the {MOST_SKIPPED_IN_A_ROW - 1} updates before; {_DIVERGED}"
+                )
             least = f"at loss scale {read['scale']:g}, the least allowed"
             raise NotFiniteError(f"{found} {least}; {_DIVERGED}")
         return int(read["skipped"])

@@ -83,7 +83,9 @@ class OptimiserStep:
         """Clip the gradients by the norm of all of them, then let the optimiser change the weights."""
         divisor = None
         if self._max_norm is not None:
-            norm = self.optimiser.norms.all([one for tensors, _ in groups for one in tensors.gradients])
+            norm = self.optimiser.norms.compute_total(
+                [one for tensors, _ in groups for one in tensors.gradients]
+            )
             self._norm.copy_(norm)
             self.gradient_norm = self._norm
             # Dividing by max(1, norm / max_norm) clips without a branch. The optimiser divides while it reads

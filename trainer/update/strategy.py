@@ -26,7 +26,7 @@ from trainer.update.make_step import make_optimiser_step
 from trainer.update.micro_batch_sums import MicroBatchSums
 from trainer.update.row_norms import RowNorms, find_row_tables, has_row_norms
 from trainer.update.step import OptimiserStep
-from trainer.update.worker import Division, Worker
+from trainer.update.worker import ModelDivision, Worker
 from trainer.workers.collective import Collective
 
 
@@ -91,7 +91,7 @@ class Learner(nn.Module):
         return self._task.outcome(self.model, batch)
 
 
-def set_softmax(worker: Worker) -> None:
+def set_softmax_padding(worker: Worker) -> None:
     """Let the model's softmax over words include the vocabulary's padding, if that is configured."""
     heads = getattr(worker.model, "cls", None)  # None for a stage without heads
     words = getattr(heads, "predictions", None)
@@ -120,7 +120,7 @@ class Strategy:
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
-        set_softmax(worker)
+        set_softmax_padding(worker)
         self.learner = Learner(worker)
         worker.device.compile(self.learner)
         self.optimiser_step: OptimiserStep = make_optimiser_step(
@@ -147,7 +147,7 @@ class Strategy:
         self._sums_apart = self.exchanges_each or keys.clips_micro_batches
 
     @staticmethod
-    def build(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
+    def build(model: HeadedBert, device: Device, workers: Collective, division: ModelDivision) -> HeadedBert:
         """Return this worker's part of a model on the device, with random weights from torch's generator.
 
         model: the whole model on the meta device, that is, without values. It is changed.

@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Division:
+class ModelDivision:
     """The part of the model that this worker holds: stage ``stage`` of copy ``copy``.
 
     Each copy of the model gets different examples. The stages of a copy process the same examples one after
@@ -59,9 +59,9 @@ class Division:
         return self.stage == self.stages - 1
 
 
-def make_undivided(workers: Collective) -> Division:
+def make_undivided(workers: Collective) -> ModelDivision:
     """Return the division for a model that each worker holds as a whole, with one copy per worker."""
-    return Division(copy=workers.rank, copies=workers.size)
+    return ModelDivision(copy=workers.rank, copies=workers.size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +71,7 @@ class Worker:
     config: Config
     device: Device
     workers: Collective
-    division: Division
+    division: ModelDivision
     task: Task
     model: HeadedBert
 
@@ -86,7 +86,7 @@ class Runtime:
     config: Config
     device: Device
     workers: Collective
-    division: Division
+    division: ModelDivision
     task: Task
 
     @property

@@ -81,7 +81,7 @@ def compute_analytic_costs(request: PlanRequest) -> Costs:
     """
     rate = request.rate
 
-    def seconds(size: int) -> Seconds:
+    def compute_times(size: int) -> Seconds:
         times = {}
         for name, one in measure_request_footprints(request, size).items():
             forward = rate.seconds(*one.forward)
@@ -89,7 +89,7 @@ def compute_analytic_costs(request: PlanRequest) -> Costs:
         return times
 
     step = find_optimiser_costs(request.update.optimiser).moved / rate.bytes
-    return interpolate_costs(request, seconds, step)
+    return interpolate_costs(request, compute_times, step)
 
 
 def interpolate_costs(request: PlanRequest, seconds: Callable[[int], Seconds], step: float) -> Costs:
@@ -112,12 +112,12 @@ def interpolate_costs(request: PlanRequest, seconds: Callable[[int], Seconds], s
     }
 
     @cache
-    def costs(size: int) -> ModelCosts:
+    def compute_costs(size: int) -> ModelCosts:
         parts = interpolate(known, size)
         layers = tuple(parts[name] for name in list_layer_names(request.model))
         return ModelCosts(embeddings=parts["embeddings"], layers=layers, heads=parts["heads"], step=step)
 
-    return costs
+    return compute_costs
 
 
 def interpolate(known: Mapping[int, Mapping[str, Numbers]], rows: int) -> Mapping[str, Numbers]:
@@ -131,11 +131,13 @@ def interpolate(known: Mapping[int, Mapping[str, Numbers]], rows: int) -> Mappin
     least, most = min(known), max(known)
     fraction = (rows - least) / max(1, most - least)
 
-    def between(first: Any, last: Any) -> Any:
+    def interpolate_value(first: Any, last: Any) -> Any:
         value = first + fraction * (last - first)
         return round(value) if isinstance(first, int) else value
 
-    return {name: type(low)(*map(between, low, known[most][name])) for name, low in known[least].items()}
+    return {
+        name: type(low)(*map(interpolate_value, low, known[most][name])) for name, low in known[least].items()
+    }
 
 
 def measure_request_footprints(request: PlanRequest, rows: int) -> Mapping[str, Footprint]:

@@ -16,7 +16,7 @@ from trainer.splitting.plan.plan import Plan
 from trainer.workers.collective import Collective
 from trainer.workers.worker_group import LAUNCHERS
 
-FREE = (
+SETTINGS_WITHOUT_EFFECT = (
     "hidden_dropout_prob",
     "attention_probs_dropout_prob",
     "initializer_range",
@@ -64,10 +64,12 @@ def check_split(strategy: str, device: Device, workers: Collective) -> None:
 def can_split(device: Device, workers: Collective) -> bool:
     """Return True if split models can be trained on this device with these workers, with either strategy."""
     strategies = ("sharded", "pipelined")
-    return all(accepts(partial(check_split, strategy, device, workers)) for strategy in strategies)
+    return all(
+        raises_no_settings_error(partial(check_split, strategy, device, workers)) for strategy in strategies
+    )
 
 
-def accepts(work: Callable[[], object]) -> bool:
+def raises_no_settings_error(work: Callable[[], object]) -> bool:
     """Return True if the function raises no SettingsError."""
     try:
         work()
@@ -131,24 +133,24 @@ def check_fits(
     head: type of the model's head (BOTH, WORDS or SMALL of plan.py). None if any head is accepted.
     """
 
-    def fits(holds: bool, planned: str) -> None:
+    def require_equal(holds: bool, planned: str) -> None:
         require(holds, f"{where}: is a plan for {planned}; make a plan for this run with {_MAKER}")
 
     known = read_model_config(plan.model, where).as_json()
     for name, wanted in model.as_json().items():
         found = f"its {name} is {known[name]}, this run's {wanted}"
-        fits(name in FREE or known[name] == wanted, f"another model: {found}")
+        require_equal(name in SETTINGS_WITHOUT_EFFECT or known[name] == wanted, f"another model: {found}")
     is_same = None in (head, plan.head) or head == plan.head
-    fits(is_same, f"another task: its head is {plan.head}, this run's {head}")
+    require_equal(is_same, f"another task: its head is {plan.head}, this run's {head}")
     parts = f"{len(plan.stages)} (stages) * {plan.copies} (copies)"
-    fits(plan.devices == devices, f"{plan.devices} devices = {parts}, found {devices}")
-    fits(
+    require_equal(plan.devices == devices, f"{plan.devices} devices = {parts}, found {devices}")
+    require_equal(
         sequence_length <= plan.sequence_length,
         f"sequences of {plan.sequence_length} ids, this run's have up to {sequence_length}",
     )
-    fits(precision == plan.precision, f"precision {plan.precision}, this run's is {precision}")
+    require_equal(precision == plan.precision, f"precision {plan.precision}, this run's is {precision}")
     has, needs = (find_optimiser_costs(name).moments for name in (plan.optimiser, optimiser))
-    fits(
+    require_equal(
         has == needs,
         f"optimiser {plan.optimiser}, whose moments take {has} bytes a weight; "
         f"those of {optimiser}, this run's, take {needs}",

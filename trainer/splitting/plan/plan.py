@@ -121,7 +121,7 @@ class Plan:
         return "sharded" if self.stages[0].sharded else "replicated"
 
     @property
-    def fullest(self) -> int:
+    def fullest_stage(self) -> int:
         """Index of the stage that needs the most memory."""
         totals = [stage.memory.total for stage in self.stages]
         return totals.index(max(totals))
@@ -129,15 +129,15 @@ class Plan:
     @property
     def seconds(self) -> float:
         """Seconds that an update takes."""
-        return self._span() + max(stage.all_reduce + stage.step for stage in self.stages)
+        return self._passes_seconds() + max(stage.all_reduce + stage.step for stage in self.stages)
 
     @property
     def bubble(self) -> float:
         """Share of the time that devices wait, between an update's first and last pass. It is from 0 to 1."""
         busy = self.micro_batches * sum(stage.seconds for stage in self.stages)
-        return 1 - busy / (len(self.stages) * self._span())
+        return 1 - busy / (len(self.stages) * self._passes_seconds())
 
-    def _span(self) -> float:
+    def _passes_seconds(self) -> float:
         """Return the seconds from the start of an update's first pass to the end of its last pass."""
         times = [stage.seconds for stage in self.stages]
         return sum(times) + (self.micro_batches - 1) * max(times)
@@ -154,7 +154,7 @@ class Plan:
         return json.dumps(self.as_json(), indent=1) + "\n"
 
 
-KEPT_PLAN = "plan.json"
+PLAN_FILE = "plan.json"
 """Name of the plan's file in a run's directory."""
 
 

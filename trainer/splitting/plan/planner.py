@@ -20,7 +20,7 @@ from trainer.splitting.plan.parts import find_head
 from trainer.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.splitting.plan.rates import ShardingRate
 from trainer.splitting.plan.request import Mesh, PlanRequest, list_meshes
-from trainer.splitting.plan.search import FAR, Choice, LayerDivision, Search, find_least_maximum
+from trainer.splitting.plan.search import NOT_ALLOWED, Choice, LayerDivision, Search, find_least_maximum
 from trainer.splitting.plan.stages import (
     RECOMPUTES,
     SHARDED,
@@ -32,7 +32,7 @@ from trainer.splitting.plan.stages import (
 )
 
 NANOSECOND = 1e-9
-_LARGEST = 2.0**40
+_LARGEST_TIME = 2.0**40
 """Largest number of time units for all passes of a micro-batch in the search.
 
 The search counts time in whole nanoseconds. For slow models the unit is longer than a nanosecond, so that no
@@ -74,7 +74,7 @@ class Planner:
         # workers, which would then have different plans. A longer unit keeps the sums of slow models below
         # 2^63.
         seconds = 8 * self.costs(max(mesh.rows for mesh in self.meshes)).seconds
-        self._unit = NANOSECOND * max(1.0, seconds / NANOSECOND / _LARGEST)
+        self._unit = NANOSECOND * max(1.0, seconds / NANOSECOND / _LARGEST_TIME)
         self._tables = cache(self._make_tables)
 
     def fastest_plan(self) -> Plan | None:
@@ -83,7 +83,7 @@ class Planner:
         # with few stages and few micro-batches come first. Only a strictly faster plan replaces the best, so
         # of equally fast plans the first is kept.
         best: tuple[Mesh, LayerDivision] | None = None
-        below = FAR
+        below = NOT_ALLOWED
         for mesh in self.meshes:
             if (found := self._find_fastest(mesh, below)) is not None:
                 best, below = (mesh, found), found.passes(mesh.micro_batches) + found.end
@@ -135,7 +135,7 @@ class Planner:
         left: number of the stage, counted from the end. The last stage has 1.
         """
         times, memory = self._tables(mesh.rows, mesh.copies)
-        parts = memory.parts(mesh.in_flight(left), mesh.micro_batches)
+        parts = memory.find_peaks(mesh.count_in_flight(left), mesh.micro_batches)
         return StagePlan(
             first=choice.first,
             last=choice.last,
@@ -155,13 +155,13 @@ class Planner:
         stage's peak memory.
 
         Each table has shape (kinds, L + 1, L + 1) for L layers, as in ``stages.py``: by kind of stage, first
-        layer, and end. Values are in bytes. Stages that the request does not allow have the value FAR.
+        layer, and end. Values are in bytes, or NOT_ALLOWED for stages that the request does not allow.
         """
         _, memory = self._tables(mesh.rows, mesh.copies)
         peaks = list[Whole]()
         for left in range(1, mesh.stages + 1):
-            parts = memory.parts(mesh.in_flight(left), mesh.micro_batches)
-            peaks.append(np.where(self._find_allowed_stages(mesh, left), sum(parts.values()), FAR))
+            parts = memory.find_peaks(mesh.count_in_flight(left), mesh.micro_batches)
+            peaks.append(np.where(self._find_allowed_stages(mesh, left), sum(parts.values()), NOT_ALLOWED))
         return peaks
 
     def _find_allowed_stages(self, mesh: Mesh, left: int) -> NDArray[np.bool_]:

@@ -6,13 +6,13 @@ from typing import NamedTuple
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
 
-REACHED = 0.5
+REACHED_SHARE = 0.5
 """Share of the figures in a data sheet that training is assumed to reach."""
 
-USUAL = "a100"
+DEFAULT_DEVICE = "a100"
 """Name of the device whose figures are used if nothing is known about the device."""
 
-_FLOPS_A_BYTE = 150  # Assumed operations per byte read or written, typical of the devices in SHEETS.
+_FLOPS_PER_BYTE = 150  # Assumed operations per byte read or written, typical of the devices in SHEETS.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +45,7 @@ class ShardingRate(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sheet:
+class DataSheet:
     """Figures of a device's data sheet.
 
     fp32: speed of matrix products of fp32 numbers. Devices that have the TF32 format use it.
@@ -59,11 +59,11 @@ class Sheet:
 
 
 SHEETS = {
-    "v100": Sheet(memory=32 * 10**9, fp32=15.7e12, half=125e12, bytes=900e9, bandwidth=150e9),
-    "a100": Sheet(memory=80 * 10**9, fp32=156e12, half=312e12, bytes=2039e9, bandwidth=300e9),
-    "h100": Sheet(memory=80 * 10**9, fp32=495e12, half=989e12, bytes=3350e9, bandwidth=450e9),
-    "h200": Sheet(memory=141 * 10**9, fp32=495e12, half=989e12, bytes=4800e9, bandwidth=450e9),
-    "gaudi2": Sheet(memory=96 * 10**9, fp32=216e12, half=432e12, bytes=2450e9, bandwidth=262.5e9),
+    "v100": DataSheet(memory=32 * 10**9, fp32=15.7e12, half=125e12, bytes=900e9, bandwidth=150e9),
+    "a100": DataSheet(memory=80 * 10**9, fp32=156e12, half=312e12, bytes=2039e9, bandwidth=300e9),
+    "h100": DataSheet(memory=80 * 10**9, fp32=495e12, half=989e12, bytes=3350e9, bandwidth=450e9),
+    "h200": DataSheet(memory=141 * 10**9, fp32=495e12, half=989e12, bytes=4800e9, bandwidth=450e9),
+    "gaudi2": DataSheet(memory=96 * 10**9, fp32=216e12, half=432e12, bytes=2450e9, bandwidth=262.5e9),
 }
 """Data sheets of devices, by name.
 
@@ -80,7 +80,7 @@ def find_sheet_rate(name: str, precision: str) -> DeviceRate:
     sheet = SHEETS[name]
     is_slow = precision == "fp32" or (name == "v100" and precision == "bf16")
     flops = sheet.fp32 if is_slow else sheet.half
-    return DeviceRate(flops=REACHED * flops, bytes=REACHED * sheet.bytes, name=name)
+    return DeviceRate(flops=REACHED_SHARE * flops, bytes=REACHED_SHARE * sheet.bytes, name=name)
 
 
 class Hardware(NamedTuple):
@@ -102,23 +102,23 @@ def find_hardware(given: str | None, config: Config) -> Hardware:
 
     Configured memory and bandwidth replace its figures.
 
-    given: a device name in SHEETS, or a number of TFLOP/s. None means the speeds of the device USUAL, and
-        then the memory must be configured.
+    given: a device name in SHEETS, or a number of TFLOP/s. None means the speeds of DEFAULT_DEVICE, and then
+        the memory must be configured.
     Raises SettingsError for an unknown name, a speed that is not above 0, or missing memory.
     """
-    name, split = (given or USUAL).lower(), config.split
+    name, split = (given or DEFAULT_DEVICE).lower(), config.split
     sheet = SHEETS.get(name)
     memory = split.memory_bytes or (sheet.memory if sheet and given else None)
     if sheet:
         rate = find_sheet_rate(name, config.update.precision)
-        words = f"computed for {name} at {REACHED:.0%} of its data sheet"
+        words = f"computed for {name} at {REACHED_SHARE:.0%} of its data sheet"
     else:
         rate, words = _parse_rate(name), f"computed for devices of {name} TFLOP/s"
     if split.profile_layers:
         words = f"layers measured on device {config.run.device}"
     if memory is None:
         raise SettingsError("the memory of a device is missing: give --memory GB")
-    bandwidth = split.bytes_per_second or REACHED * (sheet or SHEETS[USUAL]).bandwidth
+    bandwidth = split.bytes_per_second or REACHED_SHARE * (sheet or SHEETS[DEFAULT_DEVICE]).bandwidth
     source = f"{words}, {bandwidth / 1e9:,.4g} GB/s between devices"
     return Hardware(source, rate, memory, bandwidth)
 
@@ -134,4 +134,4 @@ def _parse_rate(text: str) -> DeviceRate:
             f"--hardware is {text!r}, expected one of {', '.join(SHEETS)}, or the TFLOP/s that a device "
             "reaches"
         )
-    return DeviceRate(flops=flops, bytes=flops / _FLOPS_A_BYTE)
+    return DeviceRate(flops=flops, bytes=flops / _FLOPS_PER_BYTE)

@@ -120,7 +120,7 @@ class Mesh(NamedTuple):
     shards_ends: bool = False
     shards_middle: bool = False
 
-    def in_flight(self, left: int) -> int:
+    def count_in_flight(self, left: int) -> int:
         """Return how many micro-batches can be between their forward and their backward pass in a stage at
         the same time.
 

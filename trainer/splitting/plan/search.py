@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from trainer.splitting.plan.stages import Whole
 
-FAR = 2**61
+NOT_ALLOWED = 2**61
 """Value in the tables for stages that are not allowed.
 
 It is larger than every time, and twice this value still fits into 64 bits.
@@ -83,16 +83,16 @@ class Search:
         self._keys = busy * self._scale + np.minimum((places[None, :] - places[:, None]) ** 2, layers**2)
         self.solutions = 0
 
-    def best(self, below: int = FAR) -> LayerDivision | None:
+    def best(self, below: int = NOT_ALLOWED) -> LayerDivision | None:
         """Return the fastest division. None if no division takes less than ``below`` units of time."""
-        least_end = self.find_bottleneck(self._end, FAR)
+        least_end = self.find_bottleneck(self._end, NOT_ALLOWED)
         if least_end is None:
             return None
         # The outer loop lowers the limit of e. The first search, without a limit, finds the division with the
         # fastest passes. Another division can be faster only if its longest e is shorter. So the next search
         # allows only shorter e.
         best: LayerDivision | None = None
-        end_limit = FAR
+        end_limit = NOT_ALLOWED
         while (found := self._find_fastest_passes(end_limit, below - least_end)) is not None:
             passes = found.passes(self._micro_batches)
             if passes + found.end < below:
@@ -115,7 +115,7 @@ class Search:
         end_limit: only stages with e <= end_limit are allowed.
         """
         is_allowed = self._end <= end_limit
-        return find_least_maximum([np.where(fits & is_allowed, values, FAR) for fits in self._fits])
+        return find_least_maximum([np.where(fits & is_allowed, values, NOT_ALLOWED) for fits in self._fits])
 
     def _find_fastest_passes(self, end_limit: int, below: int) -> LayerDivision | None:
         """Return the division with the fastest passes, among the divisions in which each
@@ -126,7 +126,7 @@ class Search:
         shortest = self.find_bottleneck(self._busy, end_limit)
         if shortest is None:
             return None
-        quickest = self._find_least_sum(FAR, end_limit)  # no division has a smaller sum of t
+        quickest = self._find_least_sum(NOT_ALLOWED, end_limit)  # no division has a smaller sum of t
         repeats = self._micro_batches - 1
         assert quickest is not None
         if quickest.total + repeats * shortest >= below:
@@ -137,7 +137,7 @@ class Search:
         # The inner loop lowers the limit of t. It starts with the smallest possible limit, whose solution is
         # usually close to the optimum and gives a good bound. Then it allows the longest t that could still
         # be faster, and lowers this limit from solution to solution.
-        limit, found = FAR, self._find_least_sum(shortest, end_limit)
+        limit, found = NOT_ALLOWED, self._find_least_sum(shortest, end_limit)
         while found is not None:
             if (passes := found.passes(self._micro_batches)) < below:
                 best, below = found, passes
@@ -159,9 +159,9 @@ class Search:
         """
         self.solutions += 1
         is_allowed = (self._busy <= busy_limit) & (self._end <= end_limit)
-        keys = [np.where(fits & is_allowed, self._keys, FAR) for fits in self._fits]
+        keys = [np.where(fits & is_allowed, self._keys, NOT_ALLOWED) for fits in self._fits]
         least, best = _solve_tables(keys, np.add)
-        if best[-1][0] >= FAR:
+        if best[-1][0] >= NOT_ALLOWED:
             return None
         choices = self._read_choices(keys, least, best)
         times, ends = ([int(values[choice]) for choice in choices] for values in (self._busy, self._end))
@@ -185,11 +185,11 @@ class Search:
 def find_least_maximum(values: Sequence[Whole]) -> int | None:
     """Return the least possible maximum of ``values`` over the stages of a division.
 
-    None if every division contains a stage that is not allowed (FAR).
+    None if every division contains a stage that is not allowed (NOT_ALLOWED).
     values: for each stage, from the last to the first, an array of shape (kinds, L + 1, L + 1).
     """
     _, best = _solve_tables(values, np.maximum)
-    return None if best[-1][0] >= FAR else int(best[-1][0])
+    return None if best[-1][0] >= NOT_ALLOWED else int(best[-1][0])
 
 
 def _solve_tables(values: Sequence[Whole], join: np.ufunc) -> tuple[list[Whole], list[Whole]]:
@@ -204,14 +204,14 @@ def _solve_tables(values: Sequence[Whole], join: np.ufunc) -> tuple[list[Whole],
     join: np.add to find the least sum over the stages, or np.maximum to find the least maximum.
     """
     # Example: three layers that take 4, 4 and 9 are divided into two stages.
-    #   best[0] = [17, 13, 9, FAR], since the last stage has all layers from ``first`` on.
+    #   best[0] = [17, 13, 9, NOT_ALLOWED], since the last stage has all layers from ``first`` on.
     #   best[1][0] with the least maximum: the first stage may end before layer 1, max(4, 13) = 13,
     #   or before layer 2, max(8, 9) = 9. So it is 9.
     least = [value.min(axis=0) for value in values]
     best = [least[0][:, -1]]
     for one in least[1:]:
         # Join the value of a stage of layers ``first`` to ``last`` - 1 with the best value of the layers from
-        # ``last`` on, and take the best ``last``. Limit the result to FAR, because the sum of many FARs would
-        # overflow.
-        best.append(np.minimum(join(one, best[-1][None, :]).min(axis=1), FAR))
+        # ``last`` on, and take the best ``last``. Limit the result to NOT_ALLOWED, because the sum of many
+        # such values would overflow.
+        best.append(np.minimum(join(one, best[-1][None, :]).min(axis=1), NOT_ALLOWED))
     return least, best

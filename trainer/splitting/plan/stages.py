@@ -46,7 +46,7 @@ class Intervals:
         self.is_last = np.zeros((size, size), dtype=np.int64)
         self.is_last[:, -1] = 1
 
-    def total(self, name: str) -> NDArray[Any]:
+    def sum_costs(self, name: str) -> NDArray[Any]:
         """Return for every stage the sum of one of its layers' costs.
 
         name: name of the cost, a field of ``PartCosts``.
@@ -56,7 +56,7 @@ class Intervals:
         sums = np.cumsum([0, *(getattr(layer, name) for layer in self.costs.layers)])
         return np.asarray(sums[None, :] - sums[:, None])
 
-    def ends(self, name: str) -> NDArray[Any]:
+    def find_end_costs(self, name: str) -> NDArray[Any]:
         """Return for every stage the cost of its embeddings and heads. It is 0 for stages that have neither.
 
         name: name of the cost, a field of ``PartCosts``.
@@ -66,7 +66,7 @@ class Intervals:
             self.is_first * getattr(costs.embeddings, name) + self.is_last * getattr(costs.heads, name)
         )
 
-    def largest(self, value: Callable[[PartCosts], int]) -> Whole:
+    def find_largest(self, value: Callable[[PartCosts], int]) -> Whole:
         """Return for every stage the maximum of a value over its layers.
 
         value: function from the costs of a layer to the value.
@@ -77,7 +77,7 @@ class Intervals:
             result[first, first + 1 :] = np.maximum.accumulate(values[first:])
         return result
 
-    def handed(self) -> tuple[Whole, Whole]:
+    def find_transfers(self) -> tuple[Whole, Whole]:
         """Return the bytes that each stage receives from the previous stage, and the bytes that
         it sends to the next.
         """
@@ -91,7 +91,7 @@ class Intervals:
         its own copy of them.
         """
         own = self.is_last * (1 - self.is_first) * self.costs.heads.tied
-        return np.asarray(self.total("parameters") + self.ends("parameters") + own)
+        return np.asarray(self.sum_costs("parameters") + self.find_end_costs("parameters") + own)
 
 
 def compute_stage_times(
@@ -112,9 +112,9 @@ def compute_stage_times(
     moved = VALUE * values * (copies - 1) / copies
     # ``cast`` is the size of the layers' weights in 16 bits. In fp32 they have twice this size, so gathering
     # them in 16 bits saves ``cast`` bytes.
-    gathered = moved - intervals.total("cast") * (copies - 1) / copies
-    forward = intervals.total("forward") + intervals.ends("forward")
-    backward = intervals.total("backward") + intervals.ends("backward")
+    gathered = moved - intervals.sum_costs("cast") * (copies - 1) / copies
+    forward = intervals.sum_costs("forward") + intervals.find_end_costs("forward")
+    backward = intervals.sum_costs("backward") + intervals.find_end_costs("backward")
     is_one_end = intervals.is_first != intervals.is_last
     # If the word embeddings are tied, the first and the last stage sum their gradients of them. This is not
     # needed if one stage has both the embeddings and the heads.
@@ -122,9 +122,9 @@ def compute_stage_times(
     times = {
         "forward": forward + SHARDED * (gathered / sharding.forward),
         "backward": backward
-        + RECOMPUTES * intervals.total("recompute")
+        + RECOMPUTES * intervals.sum_costs("recompute")
         + SHARDED * ((gathered + moved) / sharding.backward),
-        "transfer": 2 * intervals.handed()[1] / bandwidth,
+        "transfer": 2 * intervals.find_transfers()[1] / bandwidth,
         "all_reduce": np.where(SHARDED, tied / copies, tied + 2 * moved / bandwidth),
         "step": np.where(SHARDED, step * values / copies, step * values),
     }
@@ -163,18 +163,20 @@ class StageMemory:
         self._weights, self._moments = VALUE * held, optimiser.moments * held
         # A sharded stage holds gathered weights: those of embeddings and heads all the time, and those of two
         # layers, because the next layer is gathered while a layer computes.
-        ends = parameters - intervals.total("parameters")
-        self._gathered = SHARDED * VALUE * (ends + 2 * intervals.largest(lambda layer: layer.parameters))
-        handed_in, handed_out = intervals.handed()
+        ends = parameters - intervals.sum_costs("parameters")
+        self._gathered = SHARDED * VALUE * (ends + 2 * intervals.find_largest(lambda layer: layer.parameters))
+        handed_in, handed_out = intervals.find_transfers()
         self._received = handed_in + handed_out
         # A sharded layer is gathered again, in 16 bits, for its backward pass, so it keeps no 16-bit copy
         # from the forward pass. A stage that recomputes keeps only the input of each layer.
-        kept = intervals.total("kept") - SHARDED * intervals.total("cast")
-        self._kept = intervals.ends("kept") + np.where(RECOMPUTES, intervals.total("handed"), kept)
+        kept = intervals.sum_costs("kept") - SHARDED * intervals.sum_costs("cast")
+        self._kept = intervals.find_end_costs("kept") + np.where(
+            RECOMPUTES, intervals.sum_costs("handed"), kept
+        )
         self._start, self._end = _compute_start_memory(intervals), _compute_end_memory(intervals)
         self._step = _compute_step_memory(intervals, optimiser, np.where(SHARDED, copies, 1))
 
-    def parts(self, in_flight: int, micro_batches: int) -> Mapping[str, Whole]:
+    def find_peaks(self, in_flight: int, micro_batches: int) -> Mapping[str, Whole]:
         """Return tables with the bytes at the moment of peak memory, by the name that ``Memory``
         gives to the purpose.
 
@@ -211,12 +213,12 @@ def _compute_start_memory(intervals: Intervals) -> Whole:
     # A layer that recomputes makes the activations of its forward pass again, one layer at a time.
     layer = np.where(
         RECOMPUTES,
-        intervals.largest(lambda layer: layer.working + layer.kept),
-        intervals.largest(lambda layer: layer.working),
+        intervals.find_largest(lambda layer: layer.working + layer.kept),
+        intervals.find_largest(lambda layer: layer.working),
     )
     # If activations are computed again, autocast's 16-bit copies are not counted among the kept bytes. They
     # still exist until the forward pass ends.
-    casts = intervals.total("cast") * (RECOMPUTES & ~SHARDED)
+    casts = intervals.sum_costs("cast") * (RECOMPUTES & ~SHARDED)
     # When the heads' backward pass is done, the memory that they kept is free again.
     after = layer + _compute_tied_gradient_memory(intervals) - intervals.is_last * heads.kept
     return np.asarray(np.maximum(np.maximum(intervals.is_last * heads.working, after), casts))
@@ -229,7 +231,7 @@ def _compute_end_memory(intervals: Intervals) -> Whole:
     """
     embeddings = intervals.costs.embeddings
     kept = intervals.is_first * embeddings.kept
-    layer = intervals.largest(lambda layer: layer.kept + layer.working)
+    layer = intervals.find_largest(lambda layer: layer.kept + layer.working)
     return (
         kept
         + _compute_tied_gradient_memory(intervals)
@@ -257,6 +259,6 @@ def _compute_step_memory(intervals: Intervals, optimiser: OptimiserCosts, shards
     """
     # The largest tensor is either a third of a layer (a feed-forward matrix) or the tied word embeddings.
     tied = np.maximum(intervals.is_first, intervals.is_last) * intervals.costs.heads.tied
-    largest = np.maximum(intervals.largest(lambda layer: layer.parameters // 3), tied) // shards
+    largest = np.maximum(intervals.find_largest(lambda layer: layer.parameters // 3), tied) // shards
     chunk = np.minimum(intervals.parameters() // shards, CHUNK + largest)
     return np.asarray(VALUE * chunk * optimiser.has_change)

@@ -61,7 +61,7 @@ def list_passes(stage: int, stages: int, micro_batches: int) -> list[tuple[str, 
     return order
 
 
-def simulate(plan: Plan) -> list[Event]:
+def simulate_update(plan: Plan) -> list[Event]:
     """Return the events of an update with this plan.
 
     The events of a stage are in the order of time. A transfer between two stages is listed for the earlier

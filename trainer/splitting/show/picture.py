@@ -15,7 +15,7 @@ from trainer.splitting.plan.timeline import (
     STEP,
     Event,
     compute_idle_fraction,
-    simulate,
+    simulate_update,
 )
 from trainer.splitting.show.table import format_devices, format_four_digits, format_layers
 
@@ -74,11 +74,11 @@ class Axis:
         self._scale = pixels / sum(end - start for start, end in self.spans)  # pixels per second
 
     @property
-    def right(self) -> int:
+    def right_end(self) -> int:
         """The horizontal pixel at which the axis ends."""
-        return math.ceil(self.place(self.spans[-1][1]))
+        return math.ceil(self.find_pixel(self.spans[-1][1]))
 
-    def place(self, seconds: float) -> float:
+    def find_pixel(self, seconds: float) -> float:
         """Return the horizontal pixel for a time, which must lie in a span."""
         x = float(_LEFT)
         for start, end in self.spans:
@@ -87,13 +87,13 @@ class Axis:
             x += (end - start) * self._scale + _GAP
         raise ValueError(f"{seconds} s is after the end of the axis")
 
-    def shown(self, start: float, end: float) -> Iterator[tuple[float, float]]:
+    def cut_to_spans(self, start: float, end: float) -> Iterator[tuple[float, float]]:
         """Yield the parts of an interval of time that lie in the spans, as pairs of start and end."""
         for first, last in self.spans:
             if max(start, first) < min(end, last):
                 yield max(start, first), min(end, last)
 
-    def ticks(self) -> Iterator[float]:
+    def list_ticks(self) -> Iterator[float]:
         """Yield the times at which the axis has ticks.
 
         They are round numbers (1, 2 or 5 times a power of ten) in the spans.
@@ -118,9 +118,9 @@ def draw_schedule(plan: Plan) -> str:
             f"the picture: {plan.micro_batches:,} micro-batches in {len(plan.stages)} stages, at most "
             f"{MOST_DRAWN:,} of both are drawn; draw a plan of fewer micro-batches, its middle looks the same"
         )
-    events = simulate(plan)
+    events = simulate_update(plan)
     axis = Axis(plan, events)
-    width, height = axis.right + _RIGHT, _TOP + _ROW * len(plan.stages) + 46
+    width, height = axis.right_end + _RIGHT, _TOP + _ROW * len(plan.stages) + 46
     parts = [
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' "
         f"height='{height}' role='img' {_FONT} font-size='12'>",
@@ -181,7 +181,7 @@ def _draw_rows(plan: Plan, axis: Axis) -> Iterator[str]:
         yield _draw_text(16, y + 22.5, layers, size=10, colour="#555")
         yield _draw_text(16, y + 33, devices, size=10, colour="#555")
         for start, end in axis.spans:
-            x, right = axis.place(start), axis.place(end)
+            x, right = axis.find_pixel(start), axis.find_pixel(end)
             yield f"<rect x='{x:.2f}' y='{y}' width='{right - x:.2f}' height='{_BAR}' fill='{_IDLE}'/>"
 
 
@@ -190,8 +190,8 @@ def _draw_boxes(event: Event, axis: Axis) -> Iterator[str]:
     y = _TOP + _ROW * event.stage
     number = event.micro_batch
     colour = _COLOURS[event.kind][(number or 0) % 2]
-    for start, end in axis.shown(event.start, event.end):
-        x, width = axis.place(start), axis.place(end) - axis.place(start)
+    for start, end in axis.cut_to_spans(event.start, event.end):
+        x, width = axis.find_pixel(start), axis.find_pixel(end) - axis.find_pixel(start)
         line = " stroke='white' stroke-width='0.6'" if width > 3 else ""
         yield (
             f"<rect x='{x:.2f}' y='{y}' width='{width:.2f}' height='{_BAR}' fill='{colour}'{line}>"
@@ -216,21 +216,21 @@ def _format_tooltip(event: Event) -> str:
 def _draw_ticks(axis: Axis, y: float) -> Iterator[str]:
     """Yield the lines and labels of the time axis."""
     for start, end in axis.spans:
-        x, right = axis.place(start), axis.place(end)
+        x, right = axis.find_pixel(start), axis.find_pixel(end)
         yield f"<line x1='{x:.2f}' y1='{y}' x2='{right:.2f}' y2='{y}' stroke='#888'/>"
-    for seconds in axis.ticks():
-        x = axis.place(seconds)
+    for seconds in axis.list_ticks():
+        x = axis.find_pixel(seconds)
         yield f"<line x1='{x:.2f}' y1='{_TOP}' x2='{x:.2f}' y2='{y}' stroke='#999' stroke-opacity='0.35'/>"
         yield f"<line x1='{x:.2f}' y1='{y}' x2='{x:.2f}' y2='{y + 5}' stroke='#888'/>"
         yield _draw_text(x, y + 18, f"{seconds * 1e3:,.10g}", size=11, colour="#333", middle=True)
-    middle = (_LEFT + axis.right) / 2
+    middle = (_LEFT + axis.right_end) / 2
     yield _draw_text(middle, y + 36, "ms from the start of the update", colour="#333", middle=True)
 
 
 def _draw_gap(axis: Axis, stages: int) -> Iterator[str]:
     """Yield the words in the gap where micro-batches are left out."""
     if axis.left_out:
-        x = (axis.place(axis.spans[0][1]) + axis.place(axis.spans[1][0])) / 2
+        x = (axis.find_pixel(axis.spans[0][1]) + axis.find_pixel(axis.spans[1][0])) / 2
         y = _TOP + (_ROW * (stages - 1) + _BAR) / 2
         words = (f"{axis.left_out:,} micro-batches", "as on both sides,", "left out")
         for line, part in enumerate(words, -1):

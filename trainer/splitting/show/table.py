@@ -118,9 +118,9 @@ def _describe_fullest_device(plan: Plan, memory: int | None, margin: float) -> s
     memory: bytes of a device. None if unknown.
     margin: share of the memory that must stay free.
     """
-    most = plan.stages[plan.fullest].memory.total
+    most = plan.stages[plan.fullest_stage].memory.total
     size, unit = _choose_byte_unit(most)
-    needed, where = f"{most / size:,.4g} {unit}", f"on the fullest device (stage {plan.fullest})"
+    needed, where = f"{most / size:,.4g} {unit}", f"on the fullest device (stage {plan.fullest_stage})"
     if memory is None:
         return f"{needed} {where}"
     limit, there = (f"{number / size:,.4g} {unit}" for number in (memory * (1 - margin), memory))

@@ -14,7 +14,7 @@ from bertdata.errors import SettingsError
 from bertdata.io.terminal import say_error
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.tasks.classification.features import fill_in_settings, make_pair_examples
-from trainer.tasks.classification.head_fit import take_head_labels
+from trainer.tasks.classification.head_fit import adopt_head_labels
 from trainer.tasks.classification.metrics import (
     GuessBaseline,
     describe_dataset_labels,
@@ -30,12 +30,12 @@ from trainer.tasks.classification.presets import (
 )
 from trainer.tasks.classification.reading import (
     convert_labels,
+    find_labels,
     read_pairs,
-    settle_labels,
 )
 from trainer.tasks.data_file import DataFile, read_file
 from trainer.tasks.names import FileNames, find_task_name
-from trainer.tasks.task_data import CheckedFiles, FineTuningData, Making, Scores
+from trainer.tasks.task_data import CheckedFiles, FineTuningData, Scores, SettingsAndMaker
 
 
 class TableData(FineTuningData):
@@ -69,7 +69,7 @@ class TableData(FineTuningData):
             elif not files.trains and head is not None and head.names is not None:
                 task = task.with_labels(head.names)
             elif files.train is not None:
-                task = settle_labels(task, read_pairs(read_file(files.train), task))
+                task = find_labels(task, read_pairs(read_file(files.train), task))
             else:
                 raise SettingsError(
                     f"task {task.name}: its labels are not known without a training file; give --labels"
@@ -82,7 +82,7 @@ class TableData(FineTuningData):
         # 3. Put the labels into the order of the head's rows. Otherwise training data with labels [bad, good]
         # and a head that was trained on [good, bad] would exchange the two labels without an error.
         if head is not None:
-            task, lines = take_head_labels(task, head, trains=files.trains, resumes=files.resumes)
+            task, lines = adopt_head_labels(task, head, trains=files.trains, resumes=files.resumes)
             for line in lines:
                 files.tell(line)
         return keys | {"labels": None if task.labels is None else list(task.labels)}
@@ -95,14 +95,14 @@ class TableData(FineTuningData):
 
     def prepare_configured_features(
         self, given: FinetuningSection, length: int, *, training: bool, labelled: bool
-    ) -> Making:
+    ) -> SettingsAndMaker:
         task = make_configured_task(given)
         sizes = ClassificationSettings(lower_case=given.lower_case is not False, max_seq_length=length)
         return fill_in_settings(task, sizes, labelled=labelled), partial(make_pair_examples, task)
 
     def prepare_requested_features(
         self, given: Namespace, source: DataFile, settings: ClassificationSettings
-    ) -> Making:
+    ) -> SettingsAndMaker:
         """Return the settings of the features that flags describe, and the function that
         makes these features.
 
@@ -112,7 +112,7 @@ class TableData(FineTuningData):
         task, labelled = _make_task_from_flags(given), not given.no_labels
         if labelled:
             found = read_pairs(source, task)
-            task = settle_labels(task, found)
+            task = find_labels(task, found)
             say_error(f"trainer: {source.path}: {describe_labels(task, convert_labels(found.pairs, task))}")
         else:
             task = replace(task, labels=task.labels or ())
@@ -121,10 +121,10 @@ class TableData(FineTuningData):
     def score(self, given: Namespace) -> Scores:
         task = _make_task_from_flags(given)
         found = read_pairs(read_file(given.data), task)
-        task = settle_labels(task, found)
+        task = find_labels(task, found)
         gold = convert_labels(found.pairs, task)
         predicted = read_predictions(read_file(given.predictions), task, len(gold))
-        guess = GuessBaseline.of_labels(task, gold)
+        guess = GuessBaseline.from_labels(task, gold)
         guessed = ", ".join(
             f"{name} {value:.4f}" for name, value in guess.compute_scores(np.asarray(gold)).items()
         )

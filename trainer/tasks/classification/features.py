@@ -88,7 +88,7 @@ def fill_in_settings(
 ) -> ClassificationSettings:
     """Return the settings with the columns, labels and format of the task's tables.
 
-    The task's labels must be known. ``settle_labels`` finds them.
+    The task's labels must be known. ``find_labels`` finds them.
     given: settings in which these fields are still empty.
     labelled: whether labels are read from the table.
     """

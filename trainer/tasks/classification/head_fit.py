@@ -42,7 +42,7 @@ def find_head_order(names: Sequence[str], task: ClassificationTask) -> tuple[str
     return None
 
 
-def take_head_labels(
+def adopt_head_labels(
     task: ClassificationTask, head: HeadLabels, *, trains: bool, resumes: bool = False
 ) -> tuple[ClassificationTask, list[str]]:
     """Return the task with its labels in the order of the head's rows, and lines for the log.
@@ -110,7 +110,7 @@ class HeadReading(NamedTuple):
     function: str
 
 
-def read_head(task: ClassificationTask, head: HeadLabels, *, given: bool) -> HeadReading:
+def find_head_reading(task: ClassificationTask, head: HeadLabels, *, given: bool) -> HeadReading:
     """Return how to read the output of a checkpoint's head.
 
     Where the task does not determine it, transformers' pipeline is followed. The head's labels replace the
@@ -119,10 +119,10 @@ def read_head(task: ClassificationTask, head: HeadLabels, *, given: bool) -> Hea
     Raises DataError for a head with a different number of rows.
     """
     if task.regression:
-        take_head_labels(task, head, trains=False)
+        adopt_head_labels(task, head, trains=False)
         return HeadReading(make_default_label_names(head.rows), NONE)
     if task.labels is not None:
-        task, _ = take_head_labels(task, head, trains=False)
+        task, _ = adopt_head_labels(task, head, trains=False)
     names = task.labels if given or head.names is None else head.names
     if head.problem == REGRESSION:
         raise DataError(f"{head.path}: has a head of {head.rows} scores, which no task here has")

@@ -103,7 +103,7 @@ class GuessBaseline:
     mean: float | None = None
 
     @classmethod
-    def of_labels(cls, task: ClassificationTask, labels: Labels) -> Self:
+    def from_labels(cls, task: ClassificationTask, labels: Labels) -> Self:
         """Return the baseline for a set of label ids or scores."""
         found = np.asarray(labels)
         if task.regression:
@@ -151,7 +151,7 @@ class GuessBaseline:
 
 def count_labels(task: ClassificationTask, data: OpenedDataset) -> GuessBaseline:
     """Return the baseline that follows from the labels or scores in a dataset of features."""
-    return GuessBaseline.of_labels(task, _read_all_labels(task, data))
+    return GuessBaseline.from_labels(task, _read_all_labels(task, data))
 
 
 def describe_dataset_labels(task: ClassificationTask, data: OpenedDataset) -> str:

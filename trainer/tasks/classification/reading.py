@@ -220,7 +220,7 @@ def _list_columns(row: Row) -> str:
     return ", ".join(named) if named else f"{len(row)} columns, numbered from 0"
 
 
-def settle_labels(task: ClassificationTask, training: LabelledTable) -> ClassificationTask:
+def find_labels(task: ClassificationTask, training: LabelledTable) -> ClassificationTask:
     """Return the task with its labels. If it has none, it gets the labels of the training examples, sorted.
 
     Raises InputError for an empty label. Also raises it for numbers with fractions, which may

@@ -22,7 +22,7 @@ from trainer.model.bert import attend_anywhere
 from trainer.model.headed import HeadedBert
 from trainer.tasks.classification.data import TableData, make_configured_task
 from trainer.tasks.classification.features import make_features
-from trainer.tasks.classification.head_fit import NONE, SIGMOID, read_head
+from trainer.tasks.classification.head_fit import NONE, SIGMOID, find_head_reading
 from trainer.tasks.classification.metrics import (
     METRICS,
     GuessBaseline,
@@ -204,7 +204,7 @@ def _format_label(given: Namespace, opened: Trained) -> str:
     pair = _make_pair(given.text, learned.task, is_known=is_trained or learned.task.is_known)
     if opened.head is None:
         raise DataError(f"{opened.source}: has no head for labels; fine-tune it with --task {given.task}")
-    read = read_head(learned.task, opened.head, given=bool(given.labels))
+    read = find_head_reading(learned.task, opened.head, given=bool(given.labels))
     model = make_classifier(opened.shape, opened.head.rows).eval()
     _refuse_missing_layers(opened.fill_from(model), opened.source)
     longest = opened.shape.max_position_embeddings
