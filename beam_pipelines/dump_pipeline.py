@@ -40,7 +40,7 @@ def extract_dump(
     if finished is None:
         return _extract(pipeline, stage)
     stage.articles.commit.release_finished()
-    _warn(stage, finished.report)
+    _print_warnings(stage, finished.report)
     return RunMetrics(totals=count_extraction(finished.report))
 
 
@@ -74,7 +74,7 @@ def _extract(pipeline: Any, stage: ExtractionStage) -> RunMetrics:
         forget_extractors()
 
 
-def _warn(stage: ExtractionStage, report: ExtractReport) -> None:
+def _print_warnings(stage: ExtractionStage, report: ExtractReport) -> None:
     """Print the warnings and errors that the report of a finished extraction contains."""
     for fault in (*report.warnings(), *report.faults):
         say_error(f"{PROGRAM}: warning: {stage.articles.dump}: {fault}")

@@ -41,7 +41,7 @@ Pack a dataset on any Beam runner, with the same bytes as bertdata pack. All wor
 worker plans the rows. Until all examples are sorted, they take about three bytes per token in the output
 directory. Flags that are not listed here are passed on to Beam and its runner."""
 
-UNKNOWN = ("packing_plan", "shuffle", "inputs")
+UNKNOWN_SETTINGS = ("packing_plan", "shuffle", "inputs")
 """Keys of the output directory's plan file whose values depend on the lengths of all examples.
 
 They are not compared with an earlier run's when the directory is locked, because at that time the examples
@@ -89,14 +89,14 @@ def pack(arguments: list[str]) -> int:
     if not has_local_workers(pipeline) and not storage.is_remote(vocabulary):
         source = replace(source, vocabulary=BundledFile(vocabulary))
     with show_warnings():
-        metrics = make_packed(pipeline, source, settings, flags.output)
+        metrics = run_packing(pipeline, source, settings, flags.output)
     path = storage.join(flags.output, MANIFEST_NAME)
     say(format_summary(flags.output, parse_json(storage.read_bytes(path), path)))
     say_text(format_metrics(metrics, "dataset"))
     return 0
 
 
-def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, output: str) -> RunMetrics:
+def run_packing(pipeline: Any, source: InputDataset, settings: PackSettings, output: str) -> RunMetrics:
     """Run the packing pipeline while the output directory is locked, and return its metrics.
 
     If a run with local workers fails, its half-written files are deleted.
@@ -106,11 +106,11 @@ def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, out
 
     from beam_pipelines.stages.packs import MakePacks, PackStages
 
-    dataset = make_provisional(source, settings, output)
+    dataset = make_preliminary_dataset(source, settings, output)
     stages = PackStages(source=source, settings=settings, output=output)
     numbers = list(range(len(source.opened.shards)))
     _ = pipeline | "list shards" >> beam.Create(numbers, reshuffle=False) | "pack" >> MakePacks(stages)
-    with dataset.commit.locked(unknown=UNKNOWN):
+    with dataset.commit.locked(unknown=UNKNOWN_SETTINGS):
         try:
             return run_pipeline(pipeline)
         except BaseException as error:
@@ -125,7 +125,7 @@ def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, out
             raise
 
 
-def make_provisional(source: InputDataset, settings: PackSettings, output: str) -> Dataset:
+def make_preliminary_dataset(source: InputDataset, settings: PackSettings, output: str) -> Dataset:
     """Return the packed dataset with a preliminary plan of its rows.
 
     It is used to lock the output directory, and to find the notes about finished shards there, before the

@@ -61,7 +61,7 @@ from bertdata.text.text_inputs import find_inputs
 from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import describe_engine
 
-SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
+MakePartSets = Callable[[list[str]], tuple[PartSet, ...]]
 """Type of a function that divides text parts into training and test parts, with the datasets of each."""
 
 
@@ -85,18 +85,18 @@ def prepare(arguments: list[str]) -> int:
     if not _native.available():
         say_error(f"{PROGRAM}: the native engine is not built here; running the slow Python engine")
     with plan_from_flags(flags) as plan:
-        _prepare(flags, beam_arguments, plan)
+        _check_and_run(flags, beam_arguments, plan)
     return 0
 
 
-def _prepare(flags: argparse.Namespace, beam_arguments: list[str], plan: CreatePlan) -> None:
+def _check_and_run(flags: argparse.Namespace, beam_arguments: list[str], plan: CreatePlan) -> None:
     """Make all checks that need not read the input, then run the pipelines or print what they would make."""
-    refuse_outputs(flags, plan.request)
+    refuse_overwritten_inputs(flags, plan.request)
     records = make_record_settings(flags)
     text = (
         None if records is not None or flags.input_kind == "parts" else make_text_settings(flags, plan.recipe)
     )
-    between = None if plan.request.tokenizer is None else find_between(flags, text or records)
+    between = None if plan.request.tokenizer is None else find_sentence_separator(flags, text or records)
     flags.tokenizer_file = plan.find_tokenizer(between)
     has_test_shards = text is not None and text.recipe == "nvidia"
     sets_of = partial(plan_part_sets, plan, flags.tokenizer_file, has_test_shards=has_test_shards)
@@ -118,7 +118,7 @@ def _prepare(flags: argparse.Namespace, beam_arguments: list[str], plan: CreateP
             run_pipelines(flags, beam_arguments, plan, text, records, sets_of)
 
 
-def refuse_outputs(flags: argparse.Namespace, given: CreateRequest) -> None:
+def refuse_overwritten_inputs(flags: argparse.Namespace, given: CreateRequest) -> None:
     """Raise SettingsError if the dataset or the text parts would overwrite an input file."""
     excluded = list_paths(flags.text_request.exclude or ())
     tokenizer = [convert_optional_path(given.vocab), convert_optional_path(given.tokenizer)]
@@ -134,7 +134,7 @@ def run_pipelines(
     plan: CreatePlan,
     text: SegmentSettings | None,
     records: PartSettings | None,
-    sets_of: SetsOf,
+    sets_of: MakePartSets,
 ) -> None:
     """Run the pipelines and print a summary of the datasets that they made.
 
@@ -147,7 +147,7 @@ def run_pipelines(
         metrics = extract_dump(flags, beam_arguments, make_extract_settings(flags, plan.recipe))
     if records is not None:
         metrics = make_record_parts(flags, beam_arguments, records)
-    source = plan_source(flags, text)
+    source = find_or_plan_parts(flags, text)
     note = describe_engine(flags.tokenizer_file, flags.engine)
     say(*source.notes, *([] if note is None else [note]))
     sets = sets_of(source.parts)
@@ -179,7 +179,7 @@ def preview_run(
     plan: CreatePlan,
     text: SegmentSettings | None,
     records: PartSettings | None,
-    sets_of: SetsOf,
+    sets_of: MakePartSets,
 ) -> None:
     """Print what a run would make, without writing anything. The arguments are those of ``run_pipelines``.
 
@@ -198,7 +198,7 @@ def preview_run(
         ]
         say(*first, NOTHING_WRITTEN)
         return
-    source = plan_source(flags, text)
+    source = find_or_plan_parts(flags, text)
     if source.stage is not None:
         check_beginnings(source.files, source.kinds)
     say(*source.notes)
@@ -263,7 +263,9 @@ class PipelineInput:
     notes: tuple[str, ...] = ()
 
 
-def find_between(flags: argparse.Namespace, text: SegmentSettings | PartSettings | None) -> str | None:
+def find_sentence_separator(
+    flags: argparse.Namespace, text: SegmentSettings | PartSettings | None
+) -> str | None:
     """Return the text that separates two sentences of a document, or None if it is not known.
 
     For existing parts it is read from their manifest, if they have one. Otherwise it follows from the
@@ -275,7 +277,7 @@ def find_between(flags: argparse.Namespace, text: SegmentSettings | PartSettings
     return find_provenance(find_parts(flags.input).parts).between
 
 
-def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> PipelineInput:
+def find_or_plan_parts(flags: argparse.Namespace, text: SegmentSettings | None) -> PipelineInput:
     """Find the text parts if they exist already, otherwise plan how to make them from text files.
 
     For a dump, the text files are the articles that were extracted from it.
@@ -360,7 +362,7 @@ def choose_spill_files(targets: tuple[Target, ...]) -> SpillFiles:
 
     They lie in the output directory of the first dataset, which all workers share.
     """
-    return SpillFiles.below(targets[0].dataset.unfinished)
+    return SpillFiles.in_directory(targets[0].dataset.unfinished)
 
 
 def make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...]) -> RunMetrics:

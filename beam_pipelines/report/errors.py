@@ -39,7 +39,7 @@ def find_original_error(error: Exception) -> BaseException:
         return KeyboardInterrupt()
     if WORKER_DIED in str(error) or type(error).__name__ == "KilledWorker":
         return WorkerDied()
-    return recover_error(error) or _recover_service_error(error) or error
+    return find_worker_error(error) or _find_service_error(error) or error
 
 
 def find_first_line(error: BaseException) -> str:
@@ -55,7 +55,7 @@ def was_interrupted(error: BaseException | None) -> bool:
     return error is not None and (isinstance(error, KeyboardInterrupt) or was_interrupted(error.__context__))
 
 
-def recover_error(error: Exception) -> BertDataError | None:
+def find_worker_error(error: Exception) -> BertDataError | None:
     """Return the BertDataError that a worker raised, or None if it raised something else.
 
     Beam raises either a copy of the error, or an exception whose message contains the worker's traceback.
@@ -68,7 +68,7 @@ def recover_error(error: Exception) -> BertDataError | None:
     return getattr(errors, name, BertDataError)(_BEAM_NOTE.sub("", message))
 
 
-def _recover_service_error(error: Exception) -> BertDataError | None:
+def _find_service_error(error: Exception) -> BertDataError | None:
     """Return an error of one line if a job server was lost, Google Cloud refused, or a Dataflow job failed.
 
     Returns None for any other exception.

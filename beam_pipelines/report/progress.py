@@ -22,7 +22,7 @@ class FinishedShards:
         self._datasets = datasets
         self._seen: list[set[str]] = [set() for _ in datasets]
 
-    def list_new(self) -> list[int]:
+    def count_new_tokens(self) -> list[int]:
         """Return the number of tokens of each shard that was finished since the last call of this method."""
         tokens = []
         for dataset, seen in zip(self._datasets, self._seen, strict=True):
@@ -32,8 +32,8 @@ class FinishedShards:
                     tokens.append(entries[1].tokens)
         return tokens
 
-    def list_remaining(self) -> list[int]:
-        """Return the number of tokens of each shard that ``list_new`` has not returned yet.
+    def count_remaining_tokens(self) -> list[int]:
+        """Return the number of tokens of each shard that ``count_new_tokens`` has not returned yet.
 
         The numbers are read from the manifests, because a finished dataset has no notes about single shards
         any more.
@@ -69,9 +69,9 @@ def show_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
         def poll() -> None:
             while not end.wait(POLL_SECONDS):
                 with suppress(BertDataError, OSError):  # An error while counting shards must not end the run.
-                    show(finished.list_new())
+                    show(finished.count_new_tokens())
 
-        show(finished.list_new(), made=False)
+        show(finished.count_new_tokens(), made=False)
         thread = threading.Thread(target=poll, daemon=True)
         thread.start()
         try:
@@ -79,5 +79,5 @@ def show_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
         finally:
             end.set()
             thread.join()
-        show(finished.list_remaining())
+        show(finished.count_remaining_tokens())
         progress.complete()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 
-def watch_to_the_end(result: Any) -> None:
+def renew_expired_requests(result: Any) -> None:
     """Make a running job's result repeat its requests to the job server whenever their time limit has passed.
 
     Results of runners without a job server are not changed.

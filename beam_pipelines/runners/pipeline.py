@@ -15,7 +15,7 @@ from beam_pipelines.report.errors import find_first_line, find_original_error
 from beam_pipelines.report.logs import silence_printed_tracebacks
 from beam_pipelines.runners.beam_import import import_beam
 from beam_pipelines.runners.local_limits import limit_workers
-from beam_pipelines.runners.long_jobs import watch_to_the_end
+from beam_pipelines.runners.long_jobs import renew_expired_requests
 from beam_pipelines.runners.reach import check_servers
 from bertdata.config.value_check import suggest_known
 from bertdata.errors import BertDataError, MissingExtraError, SettingsError, install_extra
@@ -65,7 +65,7 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
     except (ValueError, ImportError, AttributeError) as error:
         raise SettingsError(f"Beam refuses: {' '.join(str(error).split())}") from None
     if name in DASK_RUNNERS and not has_local_workers(pipeline):
-        _check_cluster(flags)
+        _refuse_relative_paths(flags)
     return pipeline
 
 
@@ -123,13 +123,13 @@ def run_pipeline(pipeline: Any) -> RunMetrics:
     """
     try:
         result = pipeline.run()
-        watch_to_the_end(result)
+        renew_expired_requests(result)
         result.wait_until_finish()
     except Exception as error:
         clear = find_original_error(error)
         if clear is error and _has_remote_workers(pipeline):
             clear = BertDataError(
-                f"{_name_runner(pipeline)}: {type(error).__name__}: {find_first_line(error)}"
+                f"{_get_runner_name(pipeline)}: {type(error).__name__}: {find_first_line(error)}"
             )
         raise clear from None
     try:
@@ -139,13 +139,13 @@ def run_pipeline(pipeline: Any) -> RunMetrics:
         if not _has_remote_workers(pipeline):
             raise
         say_error(
-            f"{PROGRAM}: warning: {_name_runner(pipeline)} tells no counters ({find_first_line(error)}); the "
-            "files are whole, and their manifests have the numbers"
+            f"{PROGRAM}: warning: {_get_runner_name(pipeline)} tells no counters ({find_first_line(error)}); "
+            "the files are whole, and their manifests have the numbers"
         )
         return RunMetrics()
 
 
-def _name_runner(pipeline: Any) -> str:
+def _get_runner_name(pipeline: Any) -> str:
     """Return the name of the class of the pipeline's runner."""
     return type(pipeline.runner).__name__
 
@@ -155,7 +155,7 @@ def _has_remote_workers(pipeline: Any) -> bool:
 
     Dask's workers do not count, although they may run on other machines.
     """
-    return not has_local_workers(pipeline) and _name_runner(pipeline) != "DaskRunner"
+    return not has_local_workers(pipeline) and _get_runner_name(pipeline) != "DaskRunner"
 
 
 def _find_full_name(runner: str) -> str:
@@ -260,7 +260,7 @@ def _check_environment(name: str, options: Any) -> None:
         )
 
 
-def _check_cluster(flags: argparse.Namespace) -> None:
+def _refuse_relative_paths(flags: argparse.Namespace) -> None:
     """Raise SettingsError for a relative path, since workers on a cluster have other working directories."""
     for flag, path in _list_worker_paths(flags):
         if not storage.is_remote(path) and not os.path.isabs(path.removeprefix("file://")):

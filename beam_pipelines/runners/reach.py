@@ -19,7 +19,7 @@ _SERVERS = ("flink_master", "spark_master_url")
 
 _ADDRESS = re.compile(r"(?:\w+://)?(?P<host>[^\s:/\[\]]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})/?")
 _SECONDS = 10
-_EMBEDDED = "embed"
+_IN_PROCESS = "embed"
 """Value of Beam's flag --job_endpoint that asks for a job server inside this process."""
 
 _PORTS = {"http": 80, "https": 443}
@@ -38,7 +38,7 @@ def check_servers(name: str, options: Any) -> None:
             _check_server(f"--{flag} {given[flag]}", address["host"].strip("[]"), int(address["port"]))
     endpoint = given["job_endpoint"]
     if endpoint:
-        if endpoint != _EMBEDDED:
+        if endpoint != _IN_PROCESS:
             _check_job_server(endpoint)
     elif name == "portablerunner":
         raise SettingsError("PortableRunner needs --job_endpoint HOST:PORT, the address of a job server")

@@ -24,7 +24,7 @@ _CHECKS_PER_SECOND = 20
 def main() -> None:
     """Run Beam's worker until the launching process stops it or has ended."""
     signal.signal(signal.SIGINT, _exit_silently)
-    threading.Thread(target=_exit_with, args=[int(os.environ[LAUNCHER])], daemon=True).start()
+    threading.Thread(target=_exit_after, args=[int(os.environ[LAUNCHER])], daemon=True).start()
     # Logging is configured before Beam is imported, because Beam would otherwise configure it.
     with show_warnings(sys.stderr):
         import_beam()
@@ -36,7 +36,7 @@ def main() -> None:
             sdk_worker_main.main(sys.argv)
 
 
-def _exit_with(launcher: int) -> None:
+def _exit_after(launcher: int) -> None:
     """End this process as soon as the launching process has ended.
 
     Otherwise this worker could disturb the files of the next run.

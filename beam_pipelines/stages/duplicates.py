@@ -63,7 +63,7 @@ class MarkDuplicates(beam.PTransform):  # type: ignore[misc]
         return (
             {"pieces": pieces, "duplicates": duplicates}
             | "gather pieces" >> beam.CoGroupByKey()
-            | "put duplicates into pieces" >> beam.ParDo(PutDuplicates(self._stage))
+            | "put duplicates into pieces" >> beam.ParDo(StoreDuplicates(self._stage))
         )
 
 
@@ -126,7 +126,7 @@ class FindDuplicates(beam.DoFn):  # type: ignore[misc]
             yield (file, piece), duplicate
 
 
-class PutDuplicates(beam.DoFn):  # type: ignore[misc]
+class StoreDuplicates(beam.DoFn):  # type: ignore[misc]
     """Store in each piece the list of its duplicate records. The outputs are (piece key, piece)."""
 
     def __init__(self, stage: RecordStage) -> None:

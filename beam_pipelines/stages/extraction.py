@@ -135,7 +135,7 @@ class CollectRange(beam.DoFn):  # type: ignore[misc]
         """
         stage = self._stage
         settings = stage.make_settings()
-        path = stage.make_path() if stage.articles.settings.templates else None
+        path = stage.make_temporary_path() if stage.articles.settings.templates else None
         days = stage.articles.day is None
         with add_path_to_errors(stage.ranges.path), _lock_python_engine(settings):
             return collect_definitions(stage.ranges, number, settings, path, days=days, state=state)
@@ -184,7 +184,7 @@ class ExtractRange(beam.DoFn):  # type: ignore[misc]
         with add_path_to_errors(stage.ranges.path):
             settings = stage.make_settings(definitions)
             with _lock_python_engine(settings):
-                return extract_range(stage.ranges, number, settings, stage.make_path(), state=state)
+                return extract_range(stage.ranges, number, settings, stage.make_temporary_path(), state=state)
 
 
 class AssignToFiles(beam.DoFn):  # type: ignore[misc]

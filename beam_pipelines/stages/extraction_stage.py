@@ -84,7 +84,7 @@ class ExtractionStage:
             rules=PageRules(dump=self.ranges.path, skip_pages=settings.skip_pages),
         )
 
-    def make_path(self) -> str:
+    def make_temporary_path(self) -> str:
         """Return a random path for a temporary file in the output directory, which all workers share."""
         unfinished = self.articles.commit.unfinished
         storage.make_directory(unfinished)

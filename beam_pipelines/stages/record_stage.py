@@ -33,7 +33,7 @@ class RecordStage:
     @property
     def spill_files(self) -> SpillFiles:
         """Temporary files that store values on disk between two stages."""
-        return SpillFiles.below(self.text.commit.unfinished)
+        return SpillFiles.in_directory(self.text.commit.unfinished)
 
     def find_finished(self) -> TextManifest | None:
         """Return the manifest of a finished earlier run with the same plan and the same input files.

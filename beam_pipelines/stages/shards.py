@@ -88,8 +88,8 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
         shards = result.shards
         add_to_counters(count_part(result.entries[0][0]))
         add_to_counters(count_shards(shards, result.kept))
-        add_to_distributions(measure_part(result.entries[0][0], seconds))
-        add_to_distributions(measure_shards(shards))
+        add_to_distributions(list_part_values(result.entries[0][0], seconds))
+        add_to_distributions(list_shard_values(shards))
         for number, (part_entry, made) in enumerate(result.entries):
             yield number, part_entry
             yield from ((number, shard) for shard in made)
@@ -122,7 +122,7 @@ def count_shards(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
     }
 
 
-def measure_part(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, list[int]]:
+def list_part_values(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, list[int]]:
     """Return the values that a text part adds to Beam's distributions, by the distribution's name.
 
     The result is empty for a part that was skipped because it cannot be read.
@@ -138,7 +138,7 @@ def measure_part(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, l
     }
 
 
-def measure_shards(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
+def list_shard_values(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
     """Return the values that some shards add to Beam's distributions, by the distribution's name."""
     return {
         "shard_examples": [shard.examples for shard in shards],
@@ -163,7 +163,7 @@ class WriteManifests(beam.PTransform):  # type: ignore[misc]
         self, given: tuple[beam.PCollection[NumberedEntry], beam.PCollection[Provenance]]
     ) -> beam.PCollection[str]:
         entries, provenance = given
-        cited = provenance | "sources of each dataset" >> beam.FlatMap(number_for_targets, len(self._targets))
+        cited = provenance | "sources of each dataset" >> beam.FlatMap(repeat_for_targets, len(self._targets))
         return (
             (entries, cited)
             | "entries and sources" >> beam.Flatten()
@@ -173,7 +173,7 @@ class WriteManifests(beam.PTransform):  # type: ignore[misc]
         )
 
 
-def number_for_targets(provenance: Provenance, targets: int) -> Iterator[NumberedEntry]:
+def repeat_for_targets(provenance: Provenance, targets: int) -> Iterator[NumberedEntry]:
     """Yield the text manifests once for each dataset of the run, because each dataset's manifest refers to
     them.
 

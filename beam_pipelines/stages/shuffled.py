@@ -22,8 +22,8 @@ from beam_pipelines.stages.shards import (
     NumberedEntry,
     count_part,
     count_shards,
-    measure_part,
-    measure_shards,
+    list_part_values,
+    list_shard_values,
 )
 from beam_pipelines.transport.spill_files import SpillFiles, StageBytes, count_bytes, cut_value, read_value
 from bertdata.build.shard_task import TaskPlan, run_task
@@ -139,7 +139,7 @@ class SortPart(beam.DoFn):  # type: ignore[misc]
             yield tuple(self._settings.spill_files.write([documents.records, index]))
             histogram = count_tokens(documents.prefixes, documents.tokens, self._settings.num_shards)
         add_to_counters(count_part(found.entry))
-        add_to_distributions(measure_part(found.entry, seconds))
+        add_to_distributions(list_part_values(found.entry, seconds))
         yield beam.pvalue.TaggedOutput("counts", (0, TokenCounts(histogram, [found.entry])))
 
 
@@ -227,6 +227,6 @@ class MakeShuffledShard(beam.DoFn):  # type: ignore[misc]
         with add_path_to_errors(f"shard {number}"), ONE_AT_A_TIME:
             result = run_task(task)
         add_to_counters(count_shards(result.shards, result.kept))
-        add_to_distributions(measure_shards(result.shards))
+        add_to_distributions(list_shard_values(result.shards))
         for target, (_, shards) in enumerate(result.entries):
             yield from ((target, shard) for shard in shards)

@@ -42,7 +42,7 @@ class TextStage:
     @property
     def spill_files(self) -> SpillFiles:
         """Temporary files that store texts on disk between two stages."""
-        return SpillFiles.below(self.text.commit.unfinished)
+        return SpillFiles.in_directory(self.text.commit.unfinished)
 
     def write(self, name: str, blocks: Iterable[bytes]) -> FileEntry:
         """Write a file of the output directory, and return its entry for the manifest.

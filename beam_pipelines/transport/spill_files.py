@@ -39,7 +39,7 @@ class SpillFiles:
     directory: str | None = None
 
     @classmethod
-    def below(cls, directory: str) -> "SpillFiles":
+    def in_directory(cls, directory: str) -> "SpillFiles":
         """Return temporary files in this directory, or none if it lies in an object store.
 
         In an object store, requests for files would cost more than passing the values through the runner.
