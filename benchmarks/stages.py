@@ -1,4 +1,4 @@
-"""Microseconds per example of each stage of making a shard, in one process."""
+"""Microseconds per example of each step of making a shard, such as tokenising and writing, in one process."""
 
 import hashlib
 import tempfile
@@ -28,6 +28,7 @@ def main() -> None:
     last = time.process_time()
 
     def lap(stage: str) -> None:
+        """Add the time since the last call to the time of this step."""
         nonlocal last
         now = time.process_time()
         seconds[stage] += now - last

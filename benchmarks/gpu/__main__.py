@@ -1,7 +1,7 @@
 """Test and measure the trainer on a GPU: ``python -m benchmarks.gpu [STAGE ...]``.
 
-Each figure becomes a line of JSON in FOLDER/figures.jsonl as soon as it is known. FOLDER/logs has the output
-of each step. docs/devices.md describes the stages.
+Each measured value is written as a line of JSON to FOLDER/figures.jsonl as soon as it is known. The output of
+each step is in FOLDER/logs. docs/devices.md describes the stages.
 """
 
 import argparse
@@ -18,12 +18,15 @@ from benchmarks.gpu.stages import STAGES, USUAL, StageSettings, find_stage, list
 from benchmarks.gpu.summary import summarise
 
 CONTEXT_SECONDS = 120.0
-"""Time limit for finding the device."""
+"""Seconds in which the device must answer. After them it counts as missing."""
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run the stages. Return 0 if every step succeeded, 1 if one failed, 2 for wrong usage or a missing
-    device.
+    """Run the stages that the command line names.
+
+    Returns 0 if every step succeeded, 1 if a step failed, and 2 for wrong usage or a missing device.
+
+    words: the command line. None: that of this process.
     """
     given = _parser().parse_args(words)
     names = given.stages or list(USUAL)
@@ -54,7 +57,10 @@ def main(words: list[str] | None = None) -> int:
 
 
 def find_fault(stages: list[str], only: list[str], plan: StageSettings) -> str | None:
-    """Return what is wrong with the stages and steps that the command line names, or None."""
+    """Return an error message if the command line names an unknown stage or step. Returns None otherwise.
+
+    only: the steps that --only names.
+    """
     for name in stages:
         if name not in STAGES:
             return f"there is no stage {name!r}; the stages are {', '.join(STAGES)}"
@@ -66,9 +72,9 @@ def find_fault(stages: list[str], only: list[str], plan: StageSettings) -> str |
 
 
 def find_context(device: str) -> dict[str, str] | str:
-    """Return the device's name and torch's version, or the text of an error.
+    """Return the device's name and torch's version, or an error message if the device cannot be used.
 
-    This is done in another process, which may hang.
+    They are found in another process, because a broken device may let it hang.
     """
     command = [sys.executable, "-m", "benchmarks.gpu.context", device]
     try:

@@ -1,4 +1,4 @@
-"""Time and memory of the trainer's ``--compile-only`` with a preset."""
+"""Time and memory of the trainer's ``--compile-only`` with one of the configurations for an H100."""
 
 from benchmarks.gpu.clock import add_peak_memory, time_call
 from benchmarks.gpu.figures import Figures
@@ -13,7 +13,10 @@ from trainer.run.training_state import Training
 
 
 def compile_only(figures: Figures, sizes: Sizes, phase: str) -> None:
-    """Measure seconds and peak memory, on data with the phase's share of padding."""
+    """Measure the seconds and the peak memory of ``--compile-only``.
+
+    phase: name of the configuration. The generated data have the same share of padding as its real data.
+    """
     config = sizes.config(phase, compile_only=True)
     data = make_phase_data(config, sizes.phases[phase].fill)
     runtime, shape = open_runtime(config), find_model_config(config, data)

@@ -1,4 +1,4 @@
-"""The end of an update alone: clipping and LAMB over all weights of the model, fused or compiled."""
+"""The end of an update alone: gradient clipping and LAMB over all weights of the model, fused or compiled."""
 
 import torch
 from torch import nn
@@ -16,7 +16,10 @@ from trainer.update.step import OptimiserStep
 
 
 def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
-    """Measure the seconds of the first step, which compiles, and of the following steps."""
+    """Measure the seconds of clipping and LAMB: of the first step, which may compile, and of the later steps.
+
+    fused: True for PyTorch's fused kernels, False for plain operations that torch.compile compiles.
+    """
     config = sizes.config(phase, compile=False)
     runtime = open_runtime(config)
     model = make_model(runtime, find_model_config(config, make_phase_data(config, sizes.phases[phase].fill)))
@@ -27,6 +30,7 @@ def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
     made = 0
 
     def take() -> None:
+        """Make a step, and count it."""
         nonlocal made
         made += 1
         step.take(gradients, 1e-4, made)
@@ -38,7 +42,10 @@ def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
 
 
 def make_end(config: Config, device: Device, model: nn.Module, fused: bool) -> OptimiserStep:
-    """Return the trainer's clipping and optimiser step for the model's weights, fused or compiled."""
+    """Return the part of the trainer that clips gradients and changes the model's weights.
+
+    fused: True for PyTorch's fused kernels, False for plain operations that torch.compile compiles.
+    """
     device.fused_step = fused
     step = make_optimiser_step(config, device, model.named_parameters())
     if not fused:

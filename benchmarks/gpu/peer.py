@@ -1,9 +1,9 @@
 """Speed of transformers' BertForPreTraining and ModernBertForMaskedLM, compiled, on padded rows.
 
-The model gets the same examples as this trainer's, with scaled-dot-product attention, bf16 autocast, dropout,
-and this trainer's clipping and fused optimiser. transformers computes the vocabulary's logits at every
-position. With ``masked_only`` they are computed at masked positions only, which shows how much of the
-difference is due to the logits.
+The model gets the same examples as this trainer's model, and has scaled-dot-product attention, bf16 autocast
+and dropout. Clipping and the fused optimiser are this trainer's. transformers' models compute the logits of
+the whole vocabulary at every position. With ``masked_only`` the logits are computed at masked positions only,
+which shows how much of the difference in speed is due to them.
 """
 
 import time
@@ -27,13 +27,15 @@ from trainer.run.runtime import find_model_config, open_runtime
 from trainer.update.worker import Runtime
 
 MOST_DIVISION = 8
-"""Largest number by which micro-batches are divided to fit into memory."""
+"""Largest number by which the size of micro-batches is divided so that they fit into memory."""
 
 
 def peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, divide: int = 1) -> None:
     """Measure speed and memory of updates of transformers' model.
 
-    divide: number by which micro-batches are divided. It is increased if memory runs out.
+    phase: name of the configuration.
+    masked_only: True to compute logits at masked positions only.
+    divide: number by which the size of micro-batches is divided. It is doubled if memory runs out.
     """
     while True:
         try:
@@ -48,7 +50,10 @@ def peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, 
 
 
 def measure_peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divide: int) -> None:
-    """Measure speed and memory with micro-batches that are ``divide`` times smaller."""
+    """Measure speed and memory of updates with micro-batches of a fixed size.
+
+    divide: number by which the configuration's size of micro-batches is divided.
+    """
     config = sizes.config(phase, rows=True)
     size = (config.update.batch_size or 1) // divide
     accumulation = sizes.accumulation * divide
@@ -71,7 +76,7 @@ def measure_peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, 
 
 
 class Peer:
-    """Function object that makes updates of transformers' model."""
+    """Callable that makes an update of transformers' model."""
 
     def __init__(self, runtime: Runtime, model: nn.Module, masked_only: bool) -> None:
         self._device, self._config = runtime.device, runtime.config
@@ -96,7 +101,10 @@ class Peer:
 
 
 def make_peer_model(shape: ModelConfig, masked_only: bool) -> nn.Module:
-    """Return transformers' model of this shape. masked_only: a setting that only ModernBERT has."""
+    """Return transformers' model of this shape.
+
+    masked_only: for ModernBERT, True to compute logits at masked positions only. BERT has no such setting.
+    """
     torch.manual_seed(1)
     if isinstance(shape, ModernBertConfig):
         config = transformers.ModernBertConfig(**shape.for_transformers(), sparse_prediction=masked_only)
@@ -114,7 +122,7 @@ def compute_published_loss(model: nn.Module, batch: RowBatch) -> Tensor:
     unused = batch.masked_lm_weights == 0
     places = batch.masked_lm_positions.long().masked_fill(
         unused, length
-    )  # unused slots go to an extra column, which is cut off
+    )  # Unused slots for masks go to an extra column, which is cut off.
     labels = labels.scatter(1, places, batch.masked_lm_ids.long())[:, :length].contiguous()
     given = make_inputs(batch)
     if batch.next_sentence_labels is None:
@@ -126,7 +134,7 @@ def compute_published_loss(model: nn.Module, batch: RowBatch) -> Tensor:
 
 
 def compute_masked_loss(model: nn.Module, batch: RowBatch) -> Tensor:
-    """Return the same loss, computed by applying the head to masked positions only."""
+    """Return the loss of BERT, computed by applying the head for masked words to masked positions only."""
     hidden, pooled = model.bert(**make_inputs(batch))[:2]
     places = batch.masked_lm_positions.long()[:, :, None].expand(-1, -1, hidden.shape[-1])
     words, pairs = model.cls(hidden.gather(1, places), pooled)

@@ -1,4 +1,4 @@
-"""Summary of a run's figures, for a terminal or the end of a log."""
+"""Summary of the measured values of a run, for a terminal or for the end of a log."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -6,7 +6,12 @@ from typing import Any
 
 
 def summarise(lines: Iterable[dict[str, Any]]) -> list[str]:
-    """Return for each step a heading, its figures, its absent figures, and its error if it failed."""
+    """Return the lines of the summary.
+
+    For each step they are a heading, its values, the values that are absent, and the error if it failed.
+
+    lines: lines of the figures file.
+    """
     shown = []
     ordered = sorted(lines, key=lambda line: (line["stage"], line["step"]))
     for (stage, step), found in groupby(ordered, key=lambda line: (line["stage"], line["step"])):
