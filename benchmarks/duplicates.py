@@ -15,7 +15,7 @@ from bertdata.text.selection.duplicates import HASHED, match_duplicates
 from bertdata.text.selection.ngrams import Ngrams
 
 MILLION = 1_000_000
-TWICE = 20
+HASHES_PER_DUPLICATE = 20
 """Of this many hashes, one repeats an earlier hash."""
 
 
@@ -23,7 +23,7 @@ def sort_hashes(number: int) -> int:
     """Sort ``number`` hashes in the way ``bertdata segment`` does. Return the number of duplicates."""
     with TemporaryDirectory() as place, SortedEntries(HASHED.size, place) as hashed:
         for record in range(number):
-            text = record // 2 if record % TWICE == 0 else record
+            text = record // 2 if record % HASHES_PER_DUPLICATE == 0 else record
             piece, place_in_piece = divmod(record, 4096)
             hashed.add(HASHED.pack(hash_text(text.to_bytes(8, "big")), 0, piece, place_in_piece))
         return sum(1 for _ in match_duplicates(hashed, lambda file, piece: piece << 12))

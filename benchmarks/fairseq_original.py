@@ -37,7 +37,7 @@ class Blocks(torch.utils.data.Dataset):
         pass
 
 
-class DictionaryOfTheMasks:
+class MaskingDictionary:
     """The methods of fairseq's dictionary that masking calls."""
 
     nspecial = 4
@@ -54,7 +54,7 @@ def main():
     for name, words in (("ids", None), ("words", begins)):
         settings = {"seed": 1, "mask_prob": 0.15, "leave_unmasked_prob": 0.1, "random_token_prob": 0.1}
         ids = {"pad_idx": 1, "mask_idx": TOKENS - 1, "mask_whole_words": words}
-        both = MaskTokensDataset.apply_mask(Blocks(), DictionaryOfTheMasks(), **ids, **settings)
+        both = MaskTokensDataset.apply_mask(Blocks(), MaskingDictionary(), **ids, **settings)
         for made in both:
             made.set_epoch(1)
         start = time.process_time()

@@ -32,7 +32,7 @@ FIELDS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "mask
           "next_sentence_labels")  # fmt: skip
 
 
-class OneByOne(Dataset[list[torch.Tensor]]):
+class SingleExamples(Dataset[list[torch.Tensor]]):
     """Dataset of the examples of a file, which makes the tensors of one example at a time."""
 
     def __init__(self, path: str, predictions: int) -> None:
@@ -56,7 +56,7 @@ class OneByOne(Dataset[list[torch.Tensor]]):
 
 def load_theirs(path: str) -> int:
     """Load one epoch in NVIDIA's way and return the number of examples."""
-    data = OneByOne(path, 20)
+    data = SingleExamples(path, 20)
     loader: Any = DataLoader(data, sampler=RandomSampler(data), batch_size=BATCH, drop_last=True)
     return sum(len(batch[0]) for batch in loader)
 

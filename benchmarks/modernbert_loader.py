@@ -51,7 +51,7 @@ def find_best_fit(room: Array, length: int) -> int:
     return found
 
 
-class SequencesOfMds:
+class MdsSequences:
     """Sequences that mosaicml-streaming writes to MDS shards and then reads one by one."""
 
     def __init__(self, examples: list[Array], place: str) -> None:
@@ -230,7 +230,7 @@ def main() -> None:
             )
             peers = {"from memory": examples}
             if find_spec("streaming"):
-                peers["from MDS"] = SequencesOfMds(examples, f"{output}-mds")  # type: ignore[assignment]
+                peers["from MDS"] = MdsSequences(examples, f"{output}-mds")  # type: ignore[assignment]
             rate = measure_rate(lambda given=sequences, of=shape: make_our_loader(given, of, ids))
             whole = measure_rate(
                 lambda path=output, of=shape: make_our_loader(open_stored_sequences(path), of, ids)

@@ -30,7 +30,7 @@ LARGE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
 OPTIMISER = "lamb-nvidia"
 
 
-class Plain(Cpu):
+class UnfusedCpu(Cpu):
     """Processor as a device whose optimiser step consists of plain operations, which torch.compile can
     compile.
     """
@@ -55,7 +55,7 @@ def make_our_step(kind: type[Cpu], shape: dict[str, int], precision: str) -> Cal
     config = Config.of(optimiser=OPTIMISER, precision=precision)
     model = make_model(shape)
     step = make_optimiser_step(config, kind(config), model.named_parameters())
-    if kind is Plain:
+    if kind is UnfusedCpu:
         assert isinstance(step, SkippingOptimiserStep)
         step.function = torch.compile(clip_and_step, fullgraph=True, dynamic=False)
     gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
@@ -122,7 +122,7 @@ def main() -> None:
     forms = {"before": make_former_step(shape), "fused, fp32": make_our_step(Cpu, shape, "fp32")}
     forms["fused, bf16 (bad updates skipped)"] = make_our_step(Cpu, shape, "bf16")
     if "--compiled" in sys.argv:
-        forms["plain operations, compiled, bf16"] = make_our_step(Plain, shape, "bf16")
+        forms["plain operations, compiled, bf16"] = make_our_step(UnfusedCpu, shape, "bf16")
     least = dict.fromkeys(forms, math.inf)
     for number in range(ROUNDS + 1):
         for name, step in forms.items():

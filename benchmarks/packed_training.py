@@ -131,7 +131,7 @@ def make_packed_examples(plan: PackPlan) -> OpenedDataset:
 
 
 @dataclass(frozen=True)
-class RowKind:
+class BatchForm:
     """A way of making batches of examples: as padded rows, as packed rows or as flat batches.
 
     rows: the dataset.
@@ -178,7 +178,7 @@ def choose_typical(batches: list[Batch]) -> list[Batch]:
     return [rising[(2 * number + 1) * len(rising) // (2 * BATCHES)] for number in range(BATCHES)]
 
 
-def compare_steps(kinds: dict[str, RowKind]) -> None:
+def compare_steps(kinds: dict[str, BatchForm]) -> None:
     """Print for each way of making batches its padding, and the CPU time of a step per token without padding.
 
     The first way is the baseline.
@@ -204,7 +204,7 @@ def compare_steps(kinds: dict[str, RowKind]) -> None:
         )
 
 
-def compare_loaders(kinds: dict[str, RowKind]) -> None:
+def compare_loaders(kinds: dict[str, BatchForm]) -> None:
     """Print the speed of the loader for each way of making batches, in sequences per CPU second.
 
     Decoding of shards does not count.
@@ -254,13 +254,13 @@ def main() -> None:
     single, packed = make_single_examples(lengths), make_packed_examples(plan)
     rows = round(SEQUENCES / plan.examples_per_row)
     kinds = {
-        "padded rows": RowKind(Rows(single), True, SEQUENCES),
-        "packed rows (3 a row)": RowKind(PackRows(packed), True, rows),
-        "rows packed at load": RowKind(RowsPackedAtLoad(single), True, rows),
-        f"rows from {BINS} bins": RowKind(RowsFromBins(single, bins=BINS), True, SEQUENCES),
-        "flat": RowKind(Rows(single), False, SEQUENCES),
-        "packed rows, flat": RowKind(PackRows(packed), False, rows),
-        "packed at load, flat": RowKind(RowsPackedAtLoad(single), False, rows),
+        "padded rows": BatchForm(Rows(single), True, SEQUENCES),
+        "packed rows (3 a row)": BatchForm(PackRows(packed), True, rows),
+        "rows packed at load": BatchForm(RowsPackedAtLoad(single), True, rows),
+        f"rows from {BINS} bins": BatchForm(RowsFromBins(single, bins=BINS), True, SEQUENCES),
+        "flat": BatchForm(Rows(single), False, SEQUENCES),
+        "packed rows, flat": BatchForm(PackRows(packed), False, rows),
+        "packed at load, flat": BatchForm(RowsPackedAtLoad(single), False, rows),
     }
     print(f"a step of {SEQUENCES} sequences of up to 512 tokens, mean {lengths.mean():.1f}, or {rows} rows:")
     compare_steps(kinds)

@@ -63,7 +63,7 @@ LAMB = 68
 
 
 @dataclass
-class Count:
+class KernelCounts:
     """Counts of the kernels of a pass.
 
     launches: number of launches.
@@ -75,31 +75,31 @@ class Count:
     bytes: float = 0
     other_bytes: float = 0
 
-    def __add__(self, other: "Count") -> "Count":
-        return Count(*(one + two for one, two in zip(self.values(), other.values(), strict=True)))
+    def __add__(self, other: "KernelCounts") -> "KernelCounts":
+        return KernelCounts(*(one + two for one, two in zip(self.values(), other.values(), strict=True)))
 
-    def __mul__(self, factor: float) -> "Count":
-        return Count(*(value * factor for value in self.values()))
+    def __mul__(self, factor: float) -> "KernelCounts":
+        return KernelCounts(*(value * factor for value in self.values()))
 
     def values(self) -> tuple[float, float, float]:
         """Return the three counts."""
         return self.launches, self.bytes, self.other_bytes
 
 
-def count_kernels(graph: Any) -> Count:
+def count_kernels(graph: Any) -> KernelCounts:
     """Count the kernels of a graph for which Inductor has generated code.
 
     Matrix products and attention are recognised as kernels of other libraries.
     """
     from torch._inductor.scheduler import ExternKernelSchedulerNode
 
-    found = Count()
+    found = KernelCounts()
     for node in graph.scheduler.nodes:
         moved = node.get_read_write_buffers_sizes()
         if moved == 0:
             continue
         is_product = isinstance(node, ExternKernelSchedulerNode)
-        found += Count(1, moved, 0 if is_product else moved)
+        found += KernelCounts(1, moved, 0 if is_product else moved)
     return found
 
 
@@ -140,12 +140,12 @@ class CompiledStep(nn.Module):
         return compute_pretraining_loss(self.model(batch), batch, self.row_losses)
 
 
-def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> Count:
+def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> KernelCounts:
     """Count the kernels of the forward and the backward pass of a model with this many layers.
 
     before: True for the earlier version of the trainer.
     """
-    counts = list[Count]()
+    counts = list[KernelCounts]()
     with torch.device("meta"):
         model = BertForPreTraining(make_shape(layers))
     with (
@@ -167,7 +167,7 @@ def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> Count:
     return of_forward + of_backward
 
 
-def count_outside(weights: list[int], linear: list[int], *, before: bool) -> Count:
+def count_outside(weights: list[int], linear: list[int], *, before: bool) -> KernelCounts:
     """Count the kernels of a micro-batch that are not part of the compiled passes.
 
     They add the gradient of each weight to a sum in fp32. This moves 12 bytes per weight, or 10 bytes for a
@@ -178,12 +178,12 @@ def count_outside(weights: list[int], linear: list[int], *, before: bool) -> Cou
     before: True for the earlier version of the trainer, which has no such copies.
     """
     if before:
-        return Count(len(weights), 12 * sum(weights), 12 * sum(weights))
+        return KernelCounts(len(weights), 12 * sum(weights), 12 * sum(weights))
     moved = 12 * (sum(weights) - sum(linear)) + (10 + 6 / ACCUMULATION) * sum(linear)
-    return Count(len(weights) + len(linear) / ACCUMULATION, moved, moved)
+    return KernelCounts(len(weights) + len(linear) / ACCUMULATION, moved, moved)
 
 
-def count_micro_batch(batch: FlatBatch, *, before: bool) -> Count:
+def count_micro_batch(batch: FlatBatch, *, before: bool) -> KernelCounts:
     """Count the kernels of a micro-batch of BERT-Large.
 
     before: True for the earlier version of the trainer.
@@ -197,7 +197,7 @@ def count_micro_batch(batch: FlatBatch, *, before: bool) -> Count:
     return inside + count_outside(weights, linear, before=before)
 
 
-def estimate_seconds(batch: FlatBatch, count: Count) -> float:
+def estimate_seconds(batch: FlatBatch, count: KernelCounts) -> float:
     """Return the seconds that a micro-batch takes on an H100, with its part of the update's end.
 
     count: counts of the micro-batch's kernels.

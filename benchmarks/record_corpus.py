@@ -45,7 +45,7 @@ _SYLLABLES = [
 ]
 _WORD = re.compile(r"[A-Za-z]{4,}")
 _RARE = 2
-_DRAWN = 200_000
+_WORDS_PER_DRAW = 200_000
 """Number of words of the lexicon that are drawn in one call."""
 
 
@@ -130,4 +130,4 @@ def _draw_words(rng: random.Random) -> Iterator[str]:
     lexicon = ["".join(rng.choices(_SYLLABLES, k=rng.randrange(1, 4))) for _ in range(LEXICON_WORDS)]
     cumulative = list(accumulate(1 / (rank + 10) for rank in range(LEXICON_WORDS)))
     while True:
-        yield from rng.choices(lexicon, cum_weights=cumulative, k=_DRAWN)
+        yield from rng.choices(lexicon, cum_weights=cumulative, k=_WORDS_PER_DRAW)

@@ -124,7 +124,7 @@ class Source:
     megabytes: float
     label: str
 
-    def ours(self, flags: list[str], output: Path, command: str = "create") -> TreeCost:
+    def run_ours(self, flags: list[str], output: Path, command: str = "create") -> TreeCost:
         """Run ``bertdata create`` on the files, and return its cost.
 
         flags: flags that name the tokenizer.
@@ -133,13 +133,13 @@ class Source:
         own = ["--input-kind", "jsonl", "--text-field", "text", "--sentences", "none"]
         return measure_run(*words, *own, "--workers", str(WORKERS), *flags)
 
-    def peer(self, tokenizer: Path, output: Path) -> TreeCost:
+    def run_peer(self, tokenizer: Path, output: Path) -> TreeCost:
         """Run the other program, which uses Hugging Face's ``datasets``, and return its cost."""
         return measure_run(
             sys.executable, "-c", _PEER, str(self.directory), str(tokenizer), str(output), str(IDS)
         )
 
-    def line(self, name: str, cost: TreeCost, ours: TreeCost | None = None) -> str:
+    def format_row(self, name: str, cost: TreeCost, ours: TreeCost | None = None) -> str:
         """Return a line of the table.
 
         name: name of the program.
@@ -175,16 +175,16 @@ def print_report(source: Source, place: Path, *, with_peer: bool) -> None:
     with_peer: True to measure the other program too.
     """
     output = place / "output"
-    print(source.line("segment", source.ours([], output, "segment")), flush=True)
+    print(source.format_row("segment", source.run_ours([], output, "segment")), flush=True)
     rmtree(output)
     blocks = ["--objective=mlm", "--no-masks", "--blocks=none", "--dupe-factor=1", f"--max-seq-length={IDS}"]
     for name, (flags, file) in make_tokenizers(place).items():
-        ours = source.ours([*flags, *blocks], output)
-        print(source.line(f"create, {name}", ours), flush=True)
+        ours = source.run_ours([*flags, *blocks], output)
+        print(source.format_row(f"create, {name}", ours), flush=True)
         rmtree(output)
         rmtree(f"{output}.text")
         if with_peer:
-            print(source.line(f"datasets, {name}", source.peer(file, output), ours), flush=True)
+            print(source.format_row(f"datasets, {name}", source.run_peer(file, output), ours), flush=True)
             rmtree(output)
 
 

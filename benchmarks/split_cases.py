@@ -18,7 +18,7 @@ WIDE = ModelConfig(
     vocab_size=16000, hidden_size=768, num_hidden_layers=8, num_attention_heads=12, intermediate_size=3072
 )
 """Model of the cases about memory. Its weights take much memory compared with the loaded libraries."""
-ONLY_SHARDED = 950 * 10**6
+MEMORY_FOR_SHARDED = 950 * 10**6
 """Memory of a device in bytes, chosen so that the model must be sharded.
 
 If the model WIDE is split into two stages with two copies of each, it fits into this memory only if the
@@ -89,7 +89,9 @@ MEMORY = (
     ),
     _make_memory_case("2 stages, recomputed", devices=2, stages=2, micro_batches=4, recompute="always"),
     _make_memory_case("2 x 2", devices=4, stages=2, copies=2, micro_batches=4),
-    _make_memory_case("2 x 2, sharded", devices=4, stages=2, copies=2, micro_batches=4, memory=ONLY_SHARDED),
+    _make_memory_case(
+        "2 x 2, sharded", devices=4, stages=2, copies=2, micro_batches=4, memory=MEMORY_FOR_SHARDED
+    ),
 )
 TIME = (
     Case("one process"),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bertdata.errors import MissingExtraError
 
-PARTS = "nvcc,cudart,cccl"
+TOOLKIT_EXTRAS = "nvcc,cudart,cccl"
 """Names of the extras of the package cuda-toolkit that are needed to build Horovod."""
 SYSTEM_NCCL = Path("/usr/include/nccl.h")
 
@@ -62,7 +62,7 @@ def find_toolkit(cuda: str, place: Path, pip: Callable[..., None]) -> dict[str, 
             f"no toolkit of CUDA {cuda}, for which torch was built: set CUDA_HOME to one; "
             f"looked at {', '.join(seen) or 'no directory'}, and for the package cuda-toolkit"
         ) from None
-    pip("install", "--target", str(place), f"cuda-toolkit[{PARTS}]=={release}")
+    pip("install", "--target", str(place), f"cuda-toolkit[{TOOLKIT_EXTRAS}]=={release}")
     (home,) = (place / "nvidia").glob("cu[0-9]*")
     _link_libraries(home / "lib", home / "lib")
     if not (home / "lib64").exists():

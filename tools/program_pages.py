@@ -48,7 +48,9 @@ PICTURES = ROOT / "docs" / "schedules"
 def make_pages() -> dict[str, str]:
     """Return the text of each page in docs/programs by its file name. README.md is the list of all pages."""
     known = [*load_programs().values(), *choice.list_programs(like.DOOR).values()]
-    return {"README.md": _make_index()} | {name_page(program.name): page(program) for program in known}
+    return {"README.md": _make_index()} | {
+        name_page(program.name): make_program_page(program) for program in known
+    }
 
 
 def name_page(program: str) -> str:
@@ -119,7 +121,7 @@ def _find_tests(name: str, folder: Path) -> list[str]:
     ]
 
 
-def page(program: Program) -> str:
+def make_program_page(program: Program) -> str:
     """Return the Markdown page about another program.
 
     It shows what the program's published commands mean here, and what each of its flags does.

@@ -62,7 +62,7 @@ def read_clocks() -> tuple[float, float]:
     return time.perf_counter(), time.process_time()
 
 
-class InTurns(transformers.TrainerCallback):
+class AlternatingSteps(transformers.TrainerCallback):
     """Callback of transformers' Trainer that times a step of each trainer in turn.
 
     Before each step of transformers' Trainer it makes a step of this trainer.
@@ -163,7 +163,7 @@ def compare_steps(task: BenchmarkTask, data: TaskData) -> None:
             make_peer_features(load_batches(dataset, task, rows=True)),
         )
         for padded in (True, False):
-            turns = InTurns(make_our_step(config, data), batches)
+            turns = AlternatingSteps(make_our_step(config, data), batches)
             trainer = make_trainer(
                 *(task, make_model(task, data.weights, 1), tokenizer, features, Path(place)),
                 padded=padded,
@@ -175,7 +175,7 @@ def compare_steps(task: BenchmarkTask, data: TaskData) -> None:
             print_medians(task, turns, "to the longest length" if padded else "to the longest of a batch")
 
 
-def print_medians(task: BenchmarkTask, turns: InTurns, padding: str) -> None:
+def print_medians(task: BenchmarkTask, turns: AlternatingSteps, padding: str) -> None:
     """Print the median times of one comparison of the two trainers.
 
     turns: the callback that has timed the steps.

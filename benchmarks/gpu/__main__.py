@@ -28,7 +28,7 @@ def main(words: list[str] | None = None) -> int:
 
     words: the command line. None: that of this process.
     """
-    given = _parser().parse_args(words)
+    given = _make_parser().parse_args(words)
     names = given.stages or list(USUAL)
     folder = Path(given.output).resolve()
     plan = StageSettings(
@@ -38,7 +38,7 @@ def main(words: list[str] | None = None) -> int:
         processes=given.processes,
     )
     only = [name for name in given.only.split(";") if name]
-    if fault := find_fault(names, only, plan):
+    if fault := find_wrong_names(names, only, plan):
         print(f"benchmarks.gpu: {fault}", file=sys.stderr)
         return 2
     folder.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def main(words: list[str] | None = None) -> int:
     return 0 if all(sound) else 1
 
 
-def find_fault(stages: list[str], only: list[str], plan: StageSettings) -> str | None:
+def find_wrong_names(stages: list[str], only: list[str], plan: StageSettings) -> str | None:
     """Return an error message if the command line names an unknown stage or step. Returns None otherwise.
 
     only: the steps that --only names.
@@ -89,7 +89,7 @@ def find_context(device: str) -> dict[str, str] | str:
     return context
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     parser.add_argument(

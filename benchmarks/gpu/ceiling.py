@@ -22,7 +22,7 @@ FORWARD: Product = lambda x, w, g: x @ w.T  # noqa: E731
 BACKWARD: dict[str, Product] = {"to inputs": lambda x, w, g: g @ w, "to weights": lambda x, w, g: g.T @ x}
 
 
-def bandwidth(figures: Figures, sizes: Sizes) -> None:
+def measure_bandwidth(figures: Figures, sizes: Sizes) -> None:
     """Measure the bandwidth of the device's memory: GB that a copy within it reads and writes per second."""
     source = torch.ones(sizes.copy_bytes, dtype=torch.uint8, device=sizes.device)
     target = torch.empty_like(source)
@@ -30,7 +30,7 @@ def bandwidth(figures: Figures, sizes: Sizes) -> None:
     figures.add("copy", 2 * sizes.copy_bytes / seconds / 1e9, "GB/s")
 
 
-def products(figures: Figures, sizes: Sizes) -> None:
+def measure_products(figures: Figures, sizes: Sizes) -> None:
     """Measure the speed of matrix products in TFLOP/s: for each shape in the model, and for all together.
 
     The products of the forward and of the backward pass are included.
@@ -51,14 +51,14 @@ def products(figures: Figures, sizes: Sizes) -> None:
     figures.add("ceiling", operations / total / 1e12, "TFLOP/s")
 
 
-def eight_bits(figures: Figures, sizes: Sizes) -> None:
+def measure_fp8_products(figures: Figures, sizes: Sizes) -> None:
     """Measure the speed of the forward pass's products in fp8 and in bf16, in TFLOP/s.
 
     The operands are converted before the measurement.
     """
     for name, shape, _ in _list_shapes(sizes)[:-1]:
         if sizes.device == "cpu":
-            figures.absent(f"{name} fp8", NOT_HERE)
+            figures.add_absent(f"{name} fp8", NOT_HERE)
             continue
         x, w, g = _make_operands(shape, sizes.device)
         once = 2.0 * shape[0] * shape[1] * shape[2]

@@ -45,4 +45,4 @@ def add_peak_memory(figures: Figures, device: str) -> None:
     if device == "cuda":
         figures.add("peak memory", torch.cuda.max_memory_allocated() / 2**30, "GiB")
     else:
-        figures.absent("peak memory", NOT_HERE)
+        figures.add_absent("peak memory", NOT_HERE)

@@ -12,7 +12,7 @@ from trainer.run.runtime import find_model_config, make_model, open_runtime
 from trainer.run.training_state import Training
 
 
-def compile_only(figures: Figures, sizes: Sizes, phase: str) -> None:
+def measure_compile_only(figures: Figures, sizes: Sizes, phase: str) -> None:
     """Measure the seconds and the peak memory of ``--compile-only``.
 
     phase: name of the configuration. The generated data have the same share of padding as its real data.

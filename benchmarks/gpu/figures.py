@@ -35,14 +35,14 @@ class Figures:
         """
         self._write({"name": name, "value": value, "unit": unit, **details})
 
-    def absent(self, name: str, reason: str) -> None:
+    def add_absent(self, name: str, reason: str) -> None:
         """Write that a value could not be measured, and the reason.
 
         name: name of the value.
         """
         self._write({"name": name, "absent": reason})
 
-    def ended(self, status: str, seconds: float, **details: Any) -> None:
+    def add_end(self, status: str, seconds: float, **details: Any) -> None:
         """Write how the step ended.
 
         status: "done", "failed", "timed out" or "left out".

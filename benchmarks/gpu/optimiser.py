@@ -15,7 +15,7 @@ from trainer.update.skipping import SkippingOptimiserStep, clip_and_step
 from trainer.update.step import OptimiserStep
 
 
-def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
+def measure_optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
     """Measure the seconds of clipping and LAMB: of the first step, which may compile, and of the later steps.
 
     fused: True for PyTorch's fused kernels, False for plain operations that torch.compile compiles.
@@ -26,7 +26,7 @@ def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
     for weight in model.parameters():
         weight.grad = torch.randn_like(weight)
     gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
-    step = make_end(config, runtime.device, model, fused)
+    step = make_clipping_and_step(config, runtime.device, model, fused)
     made = 0
 
     def take() -> None:
@@ -41,7 +41,7 @@ def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
     )
 
 
-def make_end(config: Config, device: Device, model: nn.Module, fused: bool) -> OptimiserStep:
+def make_clipping_and_step(config: Config, device: Device, model: nn.Module, fused: bool) -> OptimiserStep:
     """Return the part of the trainer that clips gradients and changes the model's weights.
 
     fused: True for PyTorch's fused kernels, False for plain operations that torch.compile compiles.

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from benchmarks.gpu.clock import add_peak_memory, wait_for_device
 from benchmarks.gpu.figures import Figures
-from benchmarks.gpu.optimiser import make_end
+from benchmarks.gpu.optimiser import make_clipping_and_step
 from benchmarks.gpu.sizes import Sizes
 from benchmarks.gpu.updates import WARM_UP, TimedWork, add_speed, draw_updates, make_phase_data, time_updates
 from trainer.config.model import ModelConfig
@@ -30,7 +30,9 @@ MOST_DIVISION = 8
 """Largest number by which the size of micro-batches is divided so that they fit into memory."""
 
 
-def peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, divide: int = 1) -> None:
+def measure_transformers(
+    figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, divide: int = 1
+) -> None:
     """Measure speed and memory of updates of transformers' model.
 
     phase: name of the configuration.
@@ -39,7 +41,7 @@ def peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, 
     """
     while True:
         try:
-            return measure_peer(figures, sizes, phase, masked_only, divide)
+            return measure_with_micro_batch_size(figures, sizes, phase, masked_only, divide)
         except torch.OutOfMemoryError:
             if divide == MOST_DIVISION:
                 raise
@@ -49,7 +51,9 @@ def peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, 
         torch.cuda.reset_peak_memory_stats()
 
 
-def measure_peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divide: int) -> None:
+def measure_with_micro_batch_size(
+    figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divide: int
+) -> None:
     """Measure speed and memory of updates with micro-batches of a fixed size.
 
     divide: number by which the configuration's size of micro-batches is divided.
@@ -62,7 +66,7 @@ def measure_peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, 
     runtime = open_runtime(config).changed(config, data)
     shape = find_model_config(runtime.config, data)
     drawn = draw_updates(data, runtime, size, accumulation, WARM_UP + sizes.updates)
-    make = Peer(runtime, make_peer_model(shape, masked_only), masked_only)
+    make = TransformersUpdate(runtime, make_peer_model(shape, masked_only), masked_only)
     wait_for_device(sizes.device)
     start = time.perf_counter()
     make(Update(drawn[0].batches[:1], drawn[0].position))
@@ -75,7 +79,7 @@ def measure_peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, 
     add_peak_memory(figures, sizes.device)
 
 
-class Peer:
+class TransformersUpdate:
     """Callable that makes an update of transformers' model."""
 
     def __init__(self, runtime: Runtime, model: nn.Module, masked_only: bool) -> None:
@@ -84,7 +88,7 @@ class Peer:
         has_pairs = isinstance(model, transformers.BertForPreTraining)
         loss = compute_masked_loss if masked_only and has_pairs else compute_published_loss
         self._loss: Callable[[nn.Module, RowBatch], Tensor] = torch.compile(loss, dynamic=False)
-        self._step = make_end(self._config, self._device, self._model, fused=True)
+        self._step = make_clipping_and_step(self._config, self._device, self._model, fused=True)
         self._made = 0
 
     def __call__(self, update: Update) -> None:

@@ -13,7 +13,7 @@ ON_A_PROCESSOR = ("tests/trainer/devices", "tests/trainer/model/test_model.py")
 """Tests that are run in place of those marked ``gpu`` in a rehearsal on a processor."""
 
 
-def tests(figures: Figures, sizes: Sizes, processes: int) -> None:
+def run_tests(figures: Figures, sizes: Sizes, processes: int) -> None:
     """Run the tests and write how many passed, failed and were skipped. Exit with status 1 if a test failed.
 
     pytest's report is written to OUT/tests.xml.

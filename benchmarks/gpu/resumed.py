@@ -33,7 +33,7 @@ WAIT_SECONDS = 200.0
 """Longest time in seconds to wait for the checkpoint after which the run is killed."""
 
 
-def killed_and_resumed(figures: Figures, sizes: Sizes) -> None:
+def compare_resumed_run(figures: Figures, sizes: Sizes) -> None:
     """Compare the last tensors of an uninterrupted run and of a resumed run.
 
     There are three runs: one is uninterrupted, one is killed after its second checkpoint, and one is resumed

@@ -82,7 +82,7 @@ def run_stage(stage: BenchmarkStage, folder: Path, context: dict[str, str]) -> b
         else:
             outcomes += map(run, steps)
     for name, reason in stage.absent:
-        Figures(folder=folder, stage=stage.name, step=name, context=context).absent(name, reason)
+        Figures(folder=folder, stage=stage.name, step=name, context=context).add_absent(name, reason)
     return all(outcomes)
 
 
@@ -95,7 +95,7 @@ def run_step(step: BenchmarkStep, figures: Figures, left: float) -> bool:
     if left < step.needs:
         _print_line(f"{title}: left out")
         why = f"needs {step.needs:.0f} s, the stage has {max(left, 0):.0f} s left"
-        figures.ended("left out", 0.0, error=why)
+        figures.add_end("left out", 0.0, error=why)
         return False
     logs = figures.folder / "logs"
     logs.mkdir(parents=True, exist_ok=True)
@@ -105,10 +105,10 @@ def run_step(step: BenchmarkStep, figures: Figures, left: float) -> bool:
     seconds = time.monotonic() - start
     _print_line(f"{title}: {status} in {seconds:.0f} s")
     if status == "done":
-        figures.ended(status, seconds, log=log.name)
+        figures.add_end(status, seconds, log=log.name)
         return True
     limits = f" (limit {limit:.0f} s)" if status == "timed out" else ""
-    figures.ended(status, seconds, log=log.name, exit_status=code, error=f"{_find_tail(log)}{limits}")
+    figures.add_end(status, seconds, log=log.name, exit_status=code, error=f"{_find_tail(log)}{limits}")
     return False
 
 

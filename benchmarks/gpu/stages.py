@@ -108,13 +108,15 @@ def smoke(plan: StageSettings) -> BenchmarkStage:
     doctor = BenchmarkStep(name="doctor", command=[sys.executable, "-m", "trainer", "doctor"], seconds=60)
     steps = [
         doctor,
-        plan.call(name, "bandwidth", "ceiling.bandwidth", 45),
-        plan.call(name, "ceiling", "ceiling.products", 60),
-        plan.call(name, "losses", "tiny.processor_beside", 90, environment={"NVIDIA_TF32_OVERRIDE": "0"}),
+        plan.call(name, "bandwidth", "ceiling.measure_bandwidth", 45),
+        plan.call(name, "ceiling", "ceiling.measure_products", 60),
+        plan.call(
+            name, "losses", "tiny.compare_with_processor", 90, environment={"NVIDIA_TF32_OVERRIDE": "0"}
+        ),
     ]
     tried = TINY | ({} if plan.on_processor else TINY_ON_A_GPU)
     for step, flags in tried.items():
-        steps.append(plan.call(name, step, "tiny.three_updates", 120, together=True, flags=flags))
+        steps.append(plan.call(name, step, "tiny.make_three_updates", 120, together=True, flags=flags))
     absent = [(step, NOT_HERE) for step in TINY_ON_A_GPU if plan.on_processor]
     return BenchmarkStage(name=name, seconds=240, steps=steps, absent=absent)
 
@@ -127,7 +129,9 @@ def phase1(plan: StageSettings) -> BenchmarkStage:
 
     def optimiser(step: str, seconds: float, fused: bool) -> BenchmarkStep:
         """Return a step that measures clipping and LAMB."""
-        return plan.call("phase1", step, "optimiser.optimiser", seconds, 20, phase="phase1", fused=fused)
+        return plan.call(
+            "phase1", step, "optimiser.measure_optimiser", seconds, 20, phase="phase1", fused=fused
+        )
 
     *most, last = _make_phase_steps(plan, "phase1", smaller=1)
     steps = [*most, optimiser("LAMB fused", 45, True), last, optimiser("LAMB compiled", 200, False)]
@@ -152,14 +156,16 @@ def _make_phase_steps(plan: StageSettings, name: str, smaller: int) -> list[Benc
 
     def updates(step: str, seconds: float, needs: float = 30.0, **options: Any) -> BenchmarkStep:
         """Return a step that measures updates of this trainer."""
-        return plan.call(name, step, "updates.updates", seconds, needs, phase=name, **options)
+        return plan.call(name, step, "updates.measure_updates", seconds, needs, phase=name, **options)
 
     def peer(step: str, **options: Any) -> BenchmarkStep:
         """Return a step that measures updates of transformers' model."""
-        return plan.call(name, step, "peer.peer", 170, 30, phase=name, divide=smaller, **options)
+        return plan.call(
+            name, step, "peer.measure_transformers", 170, 30, phase=name, divide=smaller, **options
+        )
 
     return [
-        plan.call(name, "ceiling", "ceiling.products", 60),
+        plan.call(name, "ceiling", "ceiling.measure_products", 60),
         updates("as shipped", 200, profile=True),
         peer("peer"),
         updates("eager", 60, keys={"compile": False}),
@@ -183,28 +189,30 @@ def modernbert(plan: StageSettings) -> BenchmarkStage:
         return plan.call("modernbert", step, function, 120, 30, phase=f"modernbert {length}", **options)
 
     steps = [
-        plan.call("modernbert", "ceiling", "ceiling.products", 60),
-        call("1,024 ids", "updates.updates", 1024, profile=True),
-        call("8,192 ids", "updates.updates", 8192, profile=True),
-        call("peer, 1,024 ids, head on masked words", "peer.peer", 1024, masked_only=True),
-        call("peer, 1,024 ids", "peer.peer", 1024),
+        plan.call("modernbert", "ceiling", "ceiling.measure_products", 60),
+        call("1,024 ids", "updates.measure_updates", 1024, profile=True),
+        call("8,192 ids", "updates.measure_updates", 8192, profile=True),
+        call("peer, 1,024 ids, head on masked words", "peer.measure_transformers", 1024, masked_only=True),
+        call("peer, 1,024 ids", "peer.measure_transformers", 1024),
     ]
     return BenchmarkStage(name="modernbert", seconds=420, steps=steps)
 
 
 def tests(plan: StageSettings) -> BenchmarkStage:
     """Return the stage that runs the tests marked ``gpu``. In a rehearsal it runs the devices' tests."""
-    step = plan.call("tests", "pytest", "pytests.tests", 480, 30, processes=plan.processes)
+    step = plan.call("tests", "pytest", "pytests.run_tests", 480, 30, processes=plan.processes)
     return BenchmarkStage(name="tests", seconds=480, steps=[step])
 
 
 def extra(plan: StageSettings) -> BenchmarkStage:
     """Return the stage of further checks: a killed and resumed run, --compile-only, and products in fp8."""
     steps = [
-        plan.call("extra", "fp8", "ceiling.eight_bits", 60),
-        plan.call("extra", "killed and resumed", "resumed.killed_and_resumed", 240, 60),
+        plan.call("extra", "fp8", "ceiling.measure_fp8_products", 60),
+        plan.call("extra", "killed and resumed", "resumed.compare_resumed_run", 240, 60),
         *(
-            plan.call("extra", f"compile-only {phase}", "compile_only.compile_only", 200, 40, phase=phase)
+            plan.call(
+                "extra", f"compile-only {phase}", "compile_only.measure_compile_only", 200, 40, phase=phase
+            )
             for phase in ("phase1", "phase2")
         ),
     ]
@@ -225,7 +233,7 @@ def options(plan: StageSettings) -> BenchmarkStage:
                 continue
             smaller = 2 if phase == "phase2" and keys.get("rows") and not plan.small else 1
             given = {"phase": phase, "keys": keys, "divide": smaller}
-            steps.append(plan.call("options", step, "updates.updates", 120, 30, **given))
+            steps.append(plan.call("options", step, "updates.measure_updates", 120, 30, **given))
     return BenchmarkStage(name="options", seconds=570, steps=steps, absent=absent)
 
 

@@ -14,13 +14,13 @@ COMPARED = 5
 """Number of updates for which the losses on the two devices are compared."""
 
 
-def three_updates(figures: Figures, sizes: Sizes, flags: list[str]) -> None:
+def make_three_updates(figures: Figures, sizes: Sizes, flags: list[str]) -> None:
     """Train for three updates with these flags of the trainer, and write the last loss."""
     rows = train_tiny(figures.folder / "runs" / figures.step, 3, [f"--device={sizes.device}", *flags])
     figures.add("loss of update 3", rows[-1], "nats")
 
 
-def processor_beside(figures: Figures, sizes: Sizes) -> None:
+def compare_with_processor(figures: Figures, sizes: Sizes) -> None:
     """Write the losses of the same run on the processor and on the device, and their largest difference.
 
     Both runs are in fp32 without dropout. In a rehearsal, the second run uses padded rows instead of the

@@ -59,7 +59,7 @@ class TimedWork:
         )
 
 
-def updates(
+def measure_updates(
     figures: Figures,
     sizes: Sizes,
     phase: str,
@@ -186,7 +186,7 @@ def add_speed(figures: Figures, sizes: Sizes, work: TimedWork, seconds: float, c
         if limit:
             figures.add(f"share of the {name}", done / limit, "of 1", limit=limit)
         else:
-            figures.absent(f"share of the {name}", "not measured" if sizes.device == "cuda" else NOT_HERE)
+            figures.add_absent(f"share of the {name}", "not measured" if sizes.device == "cuda" else NOT_HERE)
     figures.add("update", seconds / count, "s", sequences=work.sequences // count)
 
 
@@ -198,7 +198,7 @@ def add_kernels(figures: Figures, device: str, update: Callable[[], None]) -> No
     if device != "cuda":
         update()
         for kind in KINDS:
-            figures.absent(f"kernels: {kind}", NOT_HERE)
+            figures.add_absent(f"kernels: {kind}", NOT_HERE)
         return
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         start = time.perf_counter()

@@ -12,7 +12,7 @@ import numpy as np
 
 from bertdata.errors import InputError
 
-_SAME = re.compile(r"^as ([\w.-]+)")
+_REFERENCE = re.compile(r"^as ([\w.-]+)")
 """Pattern of the words ``as NAME ...`` at the start of a text in a run's file.
 
 They mean that the text begins with the same text of the run NAME.
@@ -122,6 +122,6 @@ def _resolve_text(path: Path, key: str) -> str:
     """
     values = json.loads(path.read_text())
     text = str(values[key])
-    named = _SAME.match(str(values["original"])) or _SAME.match(str(values["settings"]))
+    named = _REFERENCE.match(str(values["original"])) or _REFERENCE.match(str(values["settings"]))
     model = path.parent / f"{named[1]}.json" if named else path
     return text if model == path or not model.exists() else f"{text}; {_resolve_text(model, key)}"

@@ -25,7 +25,7 @@ _LENGTH, _MASKS = "64", "10"
 _WARMUP = "warm-?up(?:_steps|_proportion)?"
 _RATE = "(?:lr|learning_rate)"
 _BETAS = r"betas ([\d.]+) ([\d.]+)"
-_OF_PLACE = {
+_MACHINE_KEYS = {
     **{"device": "cpu", "device_options": {}, "world_size": None, "dist": False, "replicas": None},
     **{"compile": False, "resume": False, "resume_step": None, "phase2": False, "start_moments": False},
     **{"model_config": None, "steps_this_run": None, "vocab": None, "json_summary": None},
@@ -45,7 +45,7 @@ def make_config(run: RecordedRun, start: Path, place: Path) -> Config:
     keys = _find_program_keys(run, place)
     if keys is None:
         keys = _find_shipped_keys(run)
-    keys |= {name: value for name, value in _OF_PLACE.items() if name in keys or value is not None}
+    keys |= {name: value for name, value in _MACHINE_KEYS.items() if name in keys or value is not None}
     keys |= {"start_from_ckpt": str(start), "output_dir": str(place), "accumulation": run.in_update}
     keys |= {"batch_size": max(map(len, run.micro_batches)), "global_batch_size": None}
     keys |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "train_data": None}
@@ -69,7 +69,7 @@ def _find_program_keys(run: RecordedRun, place: Path) -> dict[str, Any] | None:
 
     Returns None if ``like`` does not know the program.
     """
-    for pattern, words in _DOORS.items():
+    for pattern, words in _COMMAND_LINE_MAKERS.items():
         if re.search(pattern, run.original):
             line = split_like_line(DOOR, words(run))
             phases = find_meaning(line.program, line.given).phases
@@ -226,7 +226,7 @@ def _make_transformers_line(run: RecordedRun) -> list[str]:
     return _make_command_line("huggingface/run_glue.py", {**flags, "task_name": "mrpc"})
 
 
-_DOORS: Mapping[str, Callable[[RecordedRun], list[str]]] = {
+_COMMAND_LINE_MAKERS: Mapping[str, Callable[[RecordedRun], list[str]]] = {
     r"mlcommons": _make_mlperf_line,
     r"google-research/bert": _make_google_line,
     r"transformers [0-3]\.": _make_habana_tuning_line,

@@ -71,7 +71,7 @@ def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Los
     """
     made = run.updates if updates is None else min(updates, run.updates)
     with tempfile.TemporaryDirectory() as place:
-        start = write_start(run, root, Path(place, "start"))
+        start = write_first_weights(run, root, Path(place, "start"))
         layout = make_layout(run)
         config = make_config(run, start, Path(place, "run"))
         # ModernBERT has rotary positions. So a packed row, which contains several sequences, may be longer
@@ -121,7 +121,7 @@ def _read_tuned_shape(config: Config, start: Path) -> ModelConfig:
     return read_model_config(override_stored(config, stored.as_json()))
 
 
-def write_start(run: RecordedRun, root: Path, directory: Path) -> Path:
+def write_first_weights(run: RecordedRun, root: Path, directory: Path) -> Path:
     """Write the run's first weights, with the head of its task, as a model directory. Return its path."""
     name, head = _FIRST_WEIGHTS[run.kind], _HEADS.get(run.task)
     weights = safetensors.numpy.load_file(root / "init" / f"{name}.safetensors")
@@ -144,7 +144,7 @@ def make_layout(run: RecordedRun) -> ShardLayout:
     return ShardLayout(max_seq_length=_LENGTHS[run.task], max_predictions_per_seq=slots, objective=objective)
 
 
-class Feeder:
+class MicroBatchMaker:
     """Maker of micro-batches from the numbers of a run's examples."""
 
     def __init__(self, run: RecordedRun, layout: ShardLayout, *, padded: bool) -> None:
@@ -191,7 +191,7 @@ def _make_columns(run: RecordedRun, objective: str) -> Any:
 
 def _make_updates(training: Training, run: RecordedRun, layout: ShardLayout, updates: int) -> list[float]:
     """Make the first updates of the run. Return for each update the mean loss of its micro-batches."""
-    feeder = Feeder(run, layout, padded=training.runtime.has_rows)
+    feeder = MicroBatchMaker(run, layout, padded=training.runtime.has_rows)
     position, found = Position(0, 0), list[Tensor]()
     for number in range(updates):
         first = number * run.in_update
