@@ -134,7 +134,7 @@ class GivenExampleSettings:
     as_original: bool | None = repeat_setting(
         ElectraSettings,
         "as_original",
-        help="; with the objective span: draw as SpanBERT's program does with a seeded NumPy",
+        help="; with the objective span: draw the same spans as SpanBERT's program with a seeded NumPy",
         default=None,
     )
     format: str | None = repeat_setting(ExampleSettings, "format", default=None)

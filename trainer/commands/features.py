@@ -71,7 +71,8 @@ def _make_parser() -> Parser:
         "--vocab",
         required=True,
         metavar="FILE|NAME",
-        help="vocabulary, a file or a name, or a tokenizer.json, or a directory with one of them",
+        help="vocabulary: its file, the name of a published one, or a directory that contains it; or a "
+        "tokenizer.json",
     )
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument(
