@@ -88,7 +88,7 @@ def make_growing_text(min_bytes: int) -> Iterator[bytes]:
             return
         chance = 0.6 * copy**-0.4 * len(counts) / len(once)
 
-        def replacement(match: re.Match[bytes], chance: float = chance) -> bytes:
+        def choose_replacement(match: re.Match[bytes], chance: float = chance) -> bytes:
             """Return the word to put in place of the matched word.
 
             A word that occurs more than once in the text is kept.
@@ -106,7 +106,7 @@ def make_growing_text(min_bytes: int) -> Iterator[bytes]:
             occurrences.append(word)
             return word
 
-        changed = WORD.sub(replacement, base)
+        changed = WORD.sub(choose_replacement, base)
         yield changed
         size += len(changed)
 

@@ -104,7 +104,7 @@ def move_to_card(graph: torch.fx.GraphModule) -> None:
     values = [leaf for node in graph.graph.nodes for leaf in tree_leaves(node.meta.get("val"))]
     mode = next(value.fake_mode for value in values if isinstance(value, FakeTensor))
 
-    def moved(tensor: Tensor) -> Tensor:
+    def move_tensor(tensor: Tensor) -> Tensor:
         """Return a tensor of the same shape on the pretended GPU."""
         with mode:
             return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cuda")
@@ -112,7 +112,7 @@ def move_to_card(graph: torch.fx.GraphModule) -> None:
     card = partial(tree_map_only, torch.device, lambda _: torch.device("cuda", 0))
     for node in graph.graph.nodes:
         if "val" in node.meta:
-            node.meta["val"] = tree_map_only(FakeTensor, moved, node.meta["val"])
+            node.meta["val"] = tree_map_only(FakeTensor, move_tensor, node.meta["val"])
         node.meta.pop("tensor_meta", None)
         node.args, node.kwargs = card(node.args), card(dict(node.kwargs))
     graph.recompile()
@@ -125,7 +125,7 @@ def compile_for_card(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
     """
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
-    def inner(graph: torch.fx.GraphModule, _: Sequence[Any], **settings: Any) -> Any:
+    def compile_pass(graph: torch.fx.GraphModule, _: Sequence[Any], **settings: Any) -> Any:
         """Generate the code of one pass, and return a function that computes nothing."""
         outputs = next(node for node in graph.graph.nodes if node.op == "output").args[0]
         kept = [one.meta["val"] if isinstance(one, torch.fx.Node) else one for one in outputs]
@@ -144,7 +144,7 @@ def compile_for_card(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         run._boxed_call = True  # type: ignore[attr-defined]
         return run
 
-    return compile_fx(graph, inputs, inner_compile=inner)
+    return compile_fx(graph, inputs, inner_compile=compile_pass)
 
 
 def _is_generated(error: BaseException | None) -> bool:

@@ -107,11 +107,11 @@ def find_newer_marks() -> set[int]:
             # U+0345.
             assert order(f"\u0345{character}") == characters.decompose(f"\u0345{character}"), hex(point)
 
-    def moves(character: str) -> bool:
+    def sorts_as_mark(character: str) -> bool:
         """Return True if the library sorts the character among combining marks."""
         return order(f"\u0345{character}")[0] == character or order(f"{character}\u0334")[0] == "\u0334"
 
-    return {point for point in load_unicode11().combining if not moves(chr(point))}
+    return {point for point in load_unicode11().combining if not sorts_as_mark(chr(point))}
 
 
 def find_never_composed() -> set[int]:

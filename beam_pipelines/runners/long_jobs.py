@@ -24,16 +24,16 @@ def renew_expired_requests(result: Any) -> None:
         return
     server, job = result._job_service, result._job_id
 
-    def states() -> Any:
+    def open_states() -> Any:
         """Open a new stream of the job's states."""
         return server.GetStateStream(beam_job_api_pb2.GetJobStateRequest(job_id=job))
 
-    def messages() -> Any:
+    def open_messages() -> Any:
         """Open a new stream of the job's messages."""
         return server.GetMessageStream(beam_job_api_pb2.JobMessagesRequest(job_id=job))
 
-    result._state_stream = resume_stream(result._state_stream, states)
-    result._message_stream = resume_stream(result._message_stream, messages)
+    result._state_stream = resume_stream(result._state_stream, open_states)
+    result._message_stream = resume_stream(result._message_stream, open_messages)
 
 
 def resume_stream(stream: Iterator[Any], again: Callable[[], Iterator[Any]]) -> Iterator[Any]:

@@ -29,15 +29,18 @@ def measure_optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -
     step = make_clipping_and_step(config, runtime.device, model, fused)
     made = 0
 
-    def take() -> None:
+    def take_step() -> None:
         """Make a step, and count it."""
         nonlocal made
         made += 1
         step.take(gradients, 1e-4, made)
 
-    figures.add("first step", time_call(take, sizes.device), "s", weights=len(gradients))
+    figures.add("first step", time_call(take_step, sizes.device), "s", weights=len(gradients))
     figures.add(
-        "step", time_repeated_calls(take, sizes.device, 2 * sizes.seconds) * 1e3, "ms", weights=len(gradients)
+        "step",
+        time_repeated_calls(take_step, sizes.device, 2 * sizes.seconds) * 1e3,
+        "ms",
+        weights=len(gradients),
     )
 
 

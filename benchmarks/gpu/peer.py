@@ -74,7 +74,7 @@ def measure_with_micro_batch_size(
     figures.add("first micro-batch of a shape", time.perf_counter() - start, "s", batch_size=size)
     timed = drawn[WARM_UP:]
     seconds = time_updates(make, drawn[:WARM_UP], timed, sizes.device)
-    work = TimedWork.of([batch for update in timed for batch in update.batches], shape)
+    work = TimedWork.count([batch for update in timed for batch in update.batches], shape)
     add_speed(figures, sizes, work, seconds, len(timed))
     add_peak_memory(figures, sizes.device)
 

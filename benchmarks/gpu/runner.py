@@ -145,14 +145,14 @@ def end_with_children() -> None:
     A step that kept running would distort later measurements.
     """
 
-    def end(*_: object) -> None:
+    def kill_children(*_: object) -> None:
         """Kill all children of this process and exit."""
         for child in list(list_descendants(os.getpid())):
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         os._exit(128 + signal.SIGTERM)
 
-    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, kill_children)
 
 
 def kill_tree(process: "subprocess.Popen[bytes]") -> None:

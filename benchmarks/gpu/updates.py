@@ -45,7 +45,7 @@ class TimedWork:
     operations: float
 
     @classmethod
-    def of(cls, batches: Sequence[Batch], shape: ModelConfig) -> "TimedWork":
+    def count(cls, batches: Sequence[Batch], shape: ModelConfig) -> "TimedWork":
         """Return the amount of work of these micro-batches.
 
         shape: the model's configuration.
@@ -95,7 +95,7 @@ def measure_updates(
         figures.add("first micro-batch of a shape", seconds, "s", tokens=batch.input_ids.numel())
     *timed, last = drawn[WARM_UP:]
     seconds = time_updates(make, drawn[:WARM_UP], timed, sizes.device)
-    work = TimedWork.of([batch for update in timed for batch in update.batches], shape)
+    work = TimedWork.count([batch for update in timed for batch in update.batches], shape)
     add_speed(figures, sizes, work, seconds, len(timed))
     figures.add("real share of the tokens fed", work.tokens / work.fed, "of 1")
     add_peak_memory(figures, sizes.device)
@@ -160,13 +160,13 @@ def time_updates(
     timed: updates that are timed.
     """
 
-    def all_of(several: Sequence[Update]) -> None:
+    def make_all(several: Sequence[Update]) -> None:
         """Make the updates, one after another."""
         for update in several:
             make(update)
 
-    time_call(lambda: all_of(before), device)
-    return time_call(lambda: all_of(timed), device)
+    time_call(lambda: make_all(before), device)
+    return time_call(lambda: make_all(timed), device)
 
 
 def add_speed(figures: Figures, sizes: Sizes, work: TimedWork, seconds: float, count: int) -> None:

@@ -51,10 +51,10 @@ def main() -> None:
 
 def _print_run(run: RecordedRun, losses: Losses) -> bool:
     """Print the run's line of the table. Returns True if a loss differs by BOUND or more."""
-    early = losses.largest(min(BOUND_UPDATES, run.updates))
+    early = losses.find_largest_difference(min(BOUND_UPDATES, run.updates))
     falls = not early < BOUND  # This is not written with >=, so that NaN counts as a difference too.
     verdict = f"{BOUND:g}{', fell' if falls else ''}"
-    end = losses.largest(run.updates)
+    end = losses.find_largest_difference(run.updates)
     cells = (run.name, run.updates, f"{early:.1e}", f"{end:.1e}", verdict, _describe_differences(run, losses))
     print(f"| {' | '.join(map(str, cells))} |", flush=True)
     return falls

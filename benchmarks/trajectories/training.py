@@ -57,7 +57,7 @@ class Losses:
     theirs: Sequence[float]
     late: int
 
-    def largest(self, updates: int) -> float:
+    def find_largest_difference(self, updates: int) -> float:
         """Return the largest difference between the two programs' losses in the first ``updates`` updates."""
         pairs = zip(self.ours[:updates], self.theirs[:updates], strict=True)
         return max(abs(ours - theirs) for ours, theirs in pairs)
