@@ -52,6 +52,9 @@ def plan_part_sets(
     training_parts = sorted(set(parts) - set(test_parts))
 
     def make_part_set(label: str, output: str, chosen: list[str], num_shards: int | None) -> PartSet:
+        """Return the set of these parts, with the datasets that are made from them in the directory
+        ``output``.
+        """
         targets = plan.targets(chosen, tokenizer, output=output, num_shards=num_shards)
         return PartSet(label=label, parts=chosen, targets=targets, num_shards=num_shards)
 

@@ -166,6 +166,7 @@ def count_real_tokens(batch: Batch) -> int:
 
 
 def count_sequences(batch: Batch) -> int:
+    """Return the number of sequences in a batch."""
     return int((batch.next_sentence_labels >= 0).sum())
 
 

@@ -189,6 +189,7 @@ def print_report(source: Source, place: Path, *, with_peer: bool) -> None:
 
 
 def main() -> None:
+    """Measure the programs on files of several sizes and print their costs."""
     parser = argparse.ArgumentParser(prog="benchmarks.records", description=__doc__.split("\n")[0])
     parser.add_argument("--megabytes", type=int, nargs="+", default=[100, 1000], help="sizes of the text")
     parser.add_argument(

@@ -45,6 +45,7 @@ def format_row(name: str, cost: Cost, megabytes: float) -> str:
 
 
 def main() -> None:
+    """Print the cost of ``bertdata report`` and of the commands it is compared with."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shards", type=Path, help="a dataset that is there already")
     given = parser.parse_args().shards

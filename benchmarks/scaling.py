@@ -82,6 +82,7 @@ def make_command(parts: list[Path], output: Path, *flags: str) -> list[str]:
 
 
 def main() -> None:
+    """Run the pipeline on corpora of growing size and print the cost of each run."""
     with tempfile.TemporaryDirectory() as place:
         text = make_long_text(PART_BYTES)
         parts = [Path(place, f"part-{number:05}") for number in range(max(PARTS))]

@@ -43,6 +43,7 @@ def copy_kit_files(place: Path, copies: int = MORE_COPIES) -> Path:
 
 
 def main() -> None:
+    """Print speed and memory of ``bertdata segment`` for each recipe."""
     for recipe in ("mlperf", "nvidia"):
         memory = {}
         for copies in (COPIES, MORE_COPIES):

@@ -225,6 +225,7 @@ def read_resident_bytes(name: str) -> int:
 
 
 def _format_memory_row(case: Case, rank: int, result: dict[str, Any]) -> str:
+    """Return the table's row about the memory of a process of a case."""
     forecast, tensors, grown = (result[name] / 2**20 for name in ("forecast", "tensors", "resident"))
     return (
         f"| {case.name} | {rank} | {forecast:,.0f} | {tensors:,.0f} | {forecast / tensors - 1:+.1%} "
@@ -233,6 +234,7 @@ def _format_memory_row(case: Case, rank: int, result: dict[str, Any]) -> str:
 
 
 def _format_time_row(case: Case, rank: int, result: dict[str, Any]) -> str:
+    """Return the table's row about the seconds of an update of a case."""
     forecast, measured, ratio = (result[name] for name in ("forecast", "measured", "ratio"))
     return f"| {case.name} | {rank} | {forecast:.2f} | {measured:.2f} | {ratio - 1:+.1%} |"
 

@@ -50,6 +50,7 @@ def print_comparison(trees: Mapping[str, Path], title: str, words: Sequence[str]
 
 
 def main() -> None:
+    """Print the cost of starting each command, in one checkout or two."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--before", type=Path, help="checkout of another commit")
     before = parser.parse_args().before

@@ -100,6 +100,7 @@ def time_cold_and_warm(new: dict[str, Callable[[], Tokenize]]) -> dict[str, tupl
 
 
 def main() -> None:
+    """Print the speeds of all tokenizers."""
     text = corpus.make_long_text(TEXT_BYTES)
     with tempfile.TemporaryDirectory() as place:
         path = Path(place, "text")

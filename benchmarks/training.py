@@ -87,11 +87,13 @@ def make_their_step(masked_only: bool = False) -> Step:
 
 
 def _make_inputs(batch: RowBatch) -> dict[str, torch.Tensor]:
+    """Return the batch under the names of the arguments of transformers' model."""
     names = ("input_ids", "token_type_ids", "attention_mask")
     return {name: getattr(batch, name).long() for name in names}
 
 
 def _compute_loss(model: transformers.BertForPreTraining, batch: RowBatch) -> torch.Tensor:
+    """Return the loss that transformers' model computes, with logits at every position."""
     labels = torch.full(batch.input_ids.shape, -100)
     rows, slots = batch.masked_lm_weights.nonzero(as_tuple=True)
     labels[rows, batch.masked_lm_positions[rows, slots].long()] = batch.masked_lm_ids[rows, slots].long()
@@ -101,6 +103,7 @@ def _compute_loss(model: transformers.BertForPreTraining, batch: RowBatch) -> to
 
 
 def _compute_masked_loss(model: transformers.BertForPreTraining, batch: RowBatch) -> torch.Tensor:
+    """Return the loss with logits computed at masked positions only."""
     rows, slots = batch.masked_lm_weights.nonzero(as_tuple=True)
     hidden, pooled = model.bert(**_make_inputs(batch))[:2]
     words, pairs = model.cls(hidden[rows, batch.masked_lm_positions[rows, slots].long()], pooled)
@@ -133,6 +136,7 @@ def measure_loading(step: Callable[[Batch], object], directory: str) -> tuple[fl
 
 
 def main() -> None:
+    """Print the times of a step, and how long the steps wait for the loader."""
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     ends_updates = make_our_step()

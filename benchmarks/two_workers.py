@@ -20,6 +20,7 @@ def make_parts(place: Path) -> list[Path]:
 
 
 def main() -> None:
+    """Print the wall seconds with one worker and with two."""
     with tempfile.TemporaryDirectory() as place:
         parts = make_parts(Path(place))
         walls = {}

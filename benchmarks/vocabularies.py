@@ -71,6 +71,7 @@ def measure_training(tree: Path, text: Path, kind: str, output: Path) -> measure
 
 
 def main() -> None:
+    """Print a row for each size and form of the text and each type of vocabulary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--before", type=Path, help="checkout of another commit")
     parser.add_argument("--megabytes", type=int, nargs="+", default=[25, 100])

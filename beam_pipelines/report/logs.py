@@ -75,6 +75,7 @@ class _FoldedHandler(logging.Handler):
         self._folded = FoldedWarnings()
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Print the record's message if it is the first of its kind, otherwise count it."""
         if self._folded.is_first(record.getMessage()):
             self._print(self.format(record))
 
@@ -84,4 +85,5 @@ class _FoldedHandler(logging.Handler):
             self._print(f"{PROGRAM}: warning: {warning}")
 
     def _print(self, line: str) -> None:
+        """Print a line to the stream that was chosen, or to ``sys.stderr``."""
         say_text(line, to=self._stream or sys.stderr)

@@ -63,10 +63,16 @@ def show_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
     with Progress("creating shards", shards, unit="shards") as progress:
 
         def show(tokens: list[int], made: bool = True) -> None:
+            """Advance the bar by the shards with these numbers of tokens.
+
+            made: True for shards of this run, whose tokens count for the speed. False for shards of an
+                earlier run.
+            """
             rate.count(len(tokens), sum(tokens) if made else 0)
             progress.advance(len(tokens), "", rate.text())
 
         def poll() -> None:
+            """Look for new shards until the run has ended."""
             while not end.wait(POLL_SECONDS):
                 with suppress(BertDataError, OSError):  # An error while counting shards must not end the run.
                     show(finished.count_new_tokens())

@@ -57,6 +57,7 @@ class MakeParts(beam.PTransform):  # type: ignore[misc]
     def expand(
         self, files: beam.PCollection[NumberedFile]
     ) -> tuple[beam.PCollection[str], beam.PCollection[Provenance]]:
+        """Connect the stages from numbered files to parts and their manifest."""
         # Without Reshuffle, the runner may fuse listing the files and splitting them into one stage. Then a
         # single worker would do all the work.
         texts = (
@@ -96,9 +97,11 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
         self._step = FileToSentences(stage.files, stage.plan.settings.eval_articles, stage.load_splitter)
 
     def setup(self) -> None:
+        """Load the splitter of sentences once in each worker."""
         self._stage.load_splitter()
 
     def process(self, file: NumberedFile) -> Iterator[Any]:
+        """Split one file."""
         number, path, _ = file
         with add_path_to_errors(path):
             text = self._step(file)
@@ -119,6 +122,10 @@ class WritePart(beam.DoFn):  # type: ignore[misc]
         self._stage = stage
 
     def process(self, gathered: tuple[int, Iterable[tuple[int, StageBytes]]]) -> Iterator[Any]:
+        """Write one part.
+
+        gathered: the part's number, and the number and text of each of its files.
+        """
         part, texts = gathered
         ordered = sorted(texts, key=itemgetter(0))
         name = self._stage.plan.names[part]
@@ -139,6 +146,10 @@ class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
     def process(
         self, gathered: tuple[int, Iterable[tuple[int, list[bytes]]]]
     ) -> Iterator[tuple[int, FileEntry]]:
+        """Write the two files.
+
+        gathered: the key 0, and the number and held-out articles of each file.
+        """
         withheld = [articles for _, articles in sorted(gathered[1])]
         yield 0, self._stage.write(EVAL_TEXT, map(format_eval_text, withheld))
         yield 0, self._stage.write(EVAL_MD5, map(format_eval_md5, withheld))
@@ -157,6 +168,7 @@ class MakeTextShards(beam.PTransform):  # type: ignore[misc]
     def expand(
         self, files: beam.PCollection[NumberedFile]
     ) -> tuple[beam.PCollection[str], beam.PCollection[Provenance]]:
+        """Connect the stages from numbered files to text shards and their manifest."""
         articles = (
             files
             | "spread files over workers" >> beam.Reshuffle()
@@ -192,9 +204,11 @@ class SplitArticles(beam.DoFn):  # type: ignore[misc]
         self._step = FileToArticles(stage.load_splitter)
 
     def setup(self) -> None:
+        """Load the splitter of sentences once in each worker."""
         self._stage.load_splitter()
 
     def process(self, file: NumberedFile) -> Iterator[Any]:
+        """Split the articles of one file."""
         number, path, _ = file
         with add_path_to_errors(path):
             text = self._step(file)
@@ -221,6 +235,10 @@ class AssignArticles(beam.DoFn):  # type: ignore[misc]
     def process(
         self, gathered: tuple[int, Iterable[tuple[int, Sequence[int]]]]
     ) -> Iterator[tuple[int, ShardPositions]]:
+        """Assign the articles of all files.
+
+        gathered: the key 0, and for each file its number and its articles' numbers of sentences.
+        """
         by_file = sorted(gathered[1], key=lambda pair: pair[0])
         sentences = array("I")
         for _, found in by_file:
@@ -247,6 +265,10 @@ class SortByShard(beam.DoFn):  # type: ignore[misc]
     def process(
         self, file: tuple[int, list[StageBytes]], positions: dict[int, ShardPositions]
     ) -> Iterator[tuple[int, list[tuple[int, StageBytes]]]]:
+        """Group the articles of one file.
+
+        positions: shards and positions of the articles, by the file's number.
+        """
         number, articles = file
         by_shard: dict[int, list[tuple[int, StageBytes]]] = {}
         for article, shard, position in zip(articles, *positions[number], strict=True):
@@ -264,6 +286,10 @@ class WriteTextShard(beam.DoFn):  # type: ignore[misc]
         self._stage = stage
 
     def process(self, gathered: tuple[int, Iterable[list[tuple[int, StageBytes]]]]) -> Iterator[Any]:
+        """Write one text shard.
+
+        gathered: the shard's number, and its articles with their positions.
+        """
         shard, blocks = gathered
         articles = sorted((article for block in blocks for article in block), key=itemgetter(0))
         name = self._stage.plan.names[shard]

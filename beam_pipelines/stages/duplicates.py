@@ -47,6 +47,7 @@ class MarkDuplicates(beam.PTransform):  # type: ignore[misc]
     def expand(
         self, pieces: beam.PCollection[tuple[PieceKey, StageBytes]]
     ) -> beam.PCollection[tuple[PieceKey, StageBytes]]:
+        """Connect the stages that hash the texts, find duplicates and store them in the pieces."""
         hashed = pieces | "hash texts" >> beam.ParDo(HashPiece(self._stage)).with_outputs(
             "facts", main="entries"
         )
@@ -79,6 +80,7 @@ class HashPiece(beam.DoFn):  # type: ignore[misc]
         self._step = PieceToHashes(stage.plan.settings)
 
     def process(self, piece: tuple[PieceKey, StageBytes]) -> Iterator[Any]:
+        """Hash the texts of one piece."""
         key, packed = piece
         work: NumberedPiece = pickle.loads(read_value(packed))
         with add_path_to_errors(work.path):
@@ -103,6 +105,10 @@ class NumberRecords(beam.DoFn):  # type: ignore[misc]
     def process(
         self, gathered: tuple[int, Iterable[tuple[PieceKey, PieceHashes]]]
     ) -> Iterator[tuple[PieceKey, int]]:
+        """Count the records before each piece.
+
+        gathered: the key 0, and for each piece its key and its counts.
+        """
         taken = [0 for _ in self._plan.files]
         for key, found in sorted(gathered[1], key=itemgetter(0)):
             file = key[0]
@@ -121,6 +127,11 @@ class FindDuplicates(beam.DoFn):  # type: ignore[misc]
     def process(
         self, gathered: tuple[bytes, Iterable[bytes]], before: dict[PieceKey, int]
     ) -> Iterator[tuple[PieceKey, Duplicate]]:
+        """Find the duplicates in one group.
+
+        gathered: the first byte of the hashes, and blocks of hashes with their places.
+        before: number of records before each piece in its file.
+        """
         entries = sorted(entry for block in gathered[1] for entry in split_entries(block))
         for file, piece, duplicate in match_duplicates(entries, lambda file, piece: before[file, piece]):
             yield (file, piece), duplicate
@@ -135,6 +146,10 @@ class StoreDuplicates(beam.DoFn):  # type: ignore[misc]
     def process(
         self, gathered: tuple[PieceKey, dict[str, Iterable[Any]]]
     ) -> Iterator[tuple[PieceKey, StageBytes]]:
+        """Store the duplicates in one piece.
+
+        gathered: the piece's key, and the piece and its duplicates by name.
+        """
         key, found = gathered
         (packed,) = found["pieces"]
         duplicates = sorted(found["duplicates"])

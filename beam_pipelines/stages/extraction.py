@@ -65,6 +65,7 @@ class ExtractArticles(beam.PTransform):  # type: ignore[misc]
         self._stage = stage
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[str]:
+        """Connect the stages from the byte ranges of the dump to the articles' manifest."""
         stage = self._stage
         ranges = (
             begin
@@ -111,6 +112,7 @@ class CollectDefinitions(beam.PTransform):  # type: ignore[misc]
         self._stage = stage
 
     def expand(self, ranges: beam.PCollection[int]) -> beam.PCollection[Definitions]:
+        """Connect the stages from byte ranges to the file of all templates."""
         return (
             ranges
             | "collect definitions" >> beam.ParDo(CollectRange(self._stage))
@@ -126,6 +128,7 @@ class CollectRange(beam.DoFn):  # type: ignore[misc]
         self._stage = stage
 
     def process(self, number: int) -> Iterator[tuple[int, RangeDefinitions]]:
+        """Collect the definitions of the range with this number, as if it began between two pages."""
         yield 0, self.collect(number, START)
 
     def collect(self, number: int, state: BlockState) -> RangeDefinitions:
@@ -148,6 +151,10 @@ class JoinDefinitions(beam.DoFn):  # type: ignore[misc]
         self._stage = stage
 
     def process(self, gathered: tuple[int, Iterable[RangeDefinitions]]) -> Iterator[Definitions]:
+        """Join the definitions of all ranges.
+
+        gathered: the key 0, and the definitions of each range.
+        """
         stage = self._stage
         dump = stage.ranges.path
         found = list(check_sequence(dump, gathered[1], CollectRange(stage).collect))
@@ -173,6 +180,7 @@ class ExtractRange(beam.DoFn):  # type: ignore[misc]
         self._stage = stage
 
     def process(self, number: int, definitions: Definitions) -> Iterator[tuple[int, RangeArticles]]:
+        """Extract the range with this number, as if it began between two pages."""
         yield 0, self.extract(definitions, number, START)
 
     def extract(self, definitions: Definitions, number: int, state: BlockState) -> RangeArticles:
@@ -201,6 +209,10 @@ class AssignToFiles(beam.DoFn):  # type: ignore[misc]
     def process(
         self, gathered: tuple[int, Iterable[RangeArticles]], definitions: Definitions
     ) -> Iterator[Any]:
+        """Assign the articles of all ranges.
+
+        gathered: the key 0, and the sizes and places of the articles of each range.
+        """
         dump = self._stage.ranges.path
         again = partial(ExtractRange(self._stage).extract, definitions)
         found = list(check_sequence(dump, gathered[1], again))
@@ -227,6 +239,7 @@ class WriteArticles(beam.DoFn):  # type: ignore[misc]
         self._commit = stage.articles.commit
 
     def process(self, file: OutputFile) -> Iterator[tuple[int, FileEntry]]:
+        """Write one output file."""
         number, pieces = file
         name = make_file_name(number)
         path = self._commit.path(name)
@@ -245,6 +258,7 @@ class HashDump(beam.DoFn):  # type: ignore[misc]
         self._identity = stage.identity
 
     def process(self, dump: str) -> Iterator[tuple[int, str]]:
+        """Hash the dump with this path."""
         with add_path_to_errors(dump):
             yield 0, self._identity.hashed().md5
 
@@ -260,6 +274,10 @@ class FinishArticles(beam.DoFn):  # type: ignore[misc]
         self._identity = stage.identity
 
     def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[str]:
+        """Write the manifest.
+
+        gathered: the key 0, and the entries of all files, the report and the dump's md5.
+        """
         entries = list(gathered[1])
         files = [entry for entry in entries if isinstance(entry, FileEntry)]
         (md5,) = (entry for entry in entries if isinstance(entry, str))

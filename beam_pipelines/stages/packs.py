@@ -51,6 +51,7 @@ class MakePacks(beam.PTransform):  # type: ignore[misc]
         self._stages = stages
 
     def expand(self, numbers: beam.PCollection[int]) -> beam.PCollection[str]:
+        """Connect the stages from the source's shards to the packed dataset."""
         planned = (
             numbers
             | "spread over workers" >> beam.Reshuffle()
@@ -87,6 +88,7 @@ class CountShard(beam.DoFn):  # type: ignore[misc]
         self._source = stages.source
 
     def process(self, number: int) -> Iterator[tuple[int, tuple[int, LengthCounts]]]:
+        """Count the examples of the shard with this number."""
         with add_path_to_errors(self._source.opened.shards[number].path):
             yield (
                 0,
@@ -101,6 +103,10 @@ class PlanRows(beam.DoFn):  # type: ignore[misc]
         self._stages = stages
 
     def process(self, gathered: tuple[int, Iterable[tuple[int, LengthCounts]]]) -> Iterator[PlannedPack]:
+        """Plan the rows of all shards.
+
+        gathered: the key 0, and for each shard its number and its counts of lengths.
+        """
         counts = dict(gathered[1])
         planned = plan_pack(
             self._stages.source, self._stages.settings, [counts[number] for number in sorted(counts)]
@@ -128,6 +134,7 @@ class SortExamples(beam.DoFn):  # type: ignore[misc]
         self._output = stages.output
 
     def process(self, number: int, planned: PlannedPack) -> Iterator[str]:
+        """Sort the examples of the task with this number."""
         task = planned.sort_tasks(planned.job(self._output, None))[number]
         with add_path_to_errors(task.source.shards[0].path), ONE_AT_A_TIME:
             yield from sort_by_row(task).files
@@ -145,6 +152,10 @@ class GatherShard(beam.DoFn):  # type: ignore[misc]
     def process(
         self, number: int, planned: PlannedPack, files: list[str]
     ) -> Iterator[tuple[int, ShardEntry]]:
+        """Write the packed shard with this number.
+
+        files: paths of the sorted files.
+        """
         task = planned.gather_tasks(planned.job(self._output, None), tuple(sorted(files)))[number]
         with add_path_to_errors(task.name), ONE_AT_A_TIME:
             made = gather_shard(task)
@@ -162,6 +173,10 @@ class WritePackManifest(beam.DoFn):  # type: ignore[misc]
         self._stages = stages
 
     def process(self, gathered: tuple[int, Iterable[ShardEntry]], planned: PlannedPack) -> Iterator[Any]:
+        """Write the manifest.
+
+        gathered: the key 0, and the entries of all packed shards.
+        """
         job = planned.job(self._stages.output, None)
         finish_pack(planned, job, list(gathered[1]), self._stages.source.vocabulary_path())
         yield self._stages.output

@@ -90,6 +90,7 @@ class MakeRecordParts(beam.PTransform):  # type: ignore[misc]
         self._stage = stage
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[str]:
+        """Connect the stages from the files of records to the parts' manifest."""
         stage, plan = self._stage, self._stage.plan
         numbered = list(zip(range(len(plan.files)), plan.files, plan.kinds, strict=True))
         files = (
@@ -137,6 +138,7 @@ class HashSource(beam.DoFn):  # type: ignore[misc]
         self._identities = stage.plan.identities
 
     def process(self, file: NumberedSource) -> Iterator[tuple[int, SourceDigest]]:
+        """Hash one file."""
         number, path, kind = file
         with add_path_to_errors(path):
             hashed = self._identities[number].hashed()
@@ -159,6 +161,7 @@ class ListPieces(beam.DoFn):  # type: ignore[misc]
         self._stage = stage
 
     def process(self, file: NumberedSource) -> Iterator[tuple[PieceKey, StageBytes]]:
+        """Divide one file."""
         number, path, kind = file
         settings = self._stage.plan.settings.records
         # The lock is needed because the CSV reader changes a limit of the whole process.
@@ -188,10 +191,12 @@ class SplitPiece(beam.DoFn):  # type: ignore[misc]
         self._step = PieceToDocuments(stage.plan.settings, stage.load_splitter, stage.load_splitter.engine)
 
     def setup(self) -> None:
+        """Load the splitter of sentences once in each worker, if it is needed."""
         if self._stage.plan.settings.sentences == "punkt":
             self._stage.load_splitter()
 
     def process(self, piece: tuple[PieceKey, StageBytes]) -> Iterator[Any]:
+        """Split the records of one piece."""
         key, packed = piece
         work: NumberedPiece = pickle.loads(read_value(packed))
         with add_path_to_errors(work.path):
@@ -219,6 +224,10 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
         self._plan = stage.plan
 
     def process(self, gathered: tuple[int, Iterable[tuple[PieceKey, PieceText]]]) -> Iterator[Any]:
+        """Decide where the parts begin.
+
+        gathered: the key 0, and for each piece its key and the sizes of its documents.
+        """
         settings = self._plan.settings
         training, withheld = PartCuts(settings.part_bytes), PartCuts(settings.part_bytes)
         counts = [SegmentCounts(files=1) for _ in self._plan.files]
@@ -272,6 +281,10 @@ class CutText(beam.DoFn):  # type: ignore[misc]
     def process(
         self, piece: tuple[PieceKey, tuple[StageBytes, StageBytes]], cuts: dict[PieceKey, PieceCut]
     ) -> Iterator[tuple[str, tuple[PieceKey, StageBytes]]]:
+        """Cut the text of one piece.
+
+        cuts: the parts that each piece's text goes to.
+        """
         key, (text, packed) = piece
         before, ranges = cuts[key]
         for part, start, stop in ranges:
@@ -294,6 +307,10 @@ class WriteRecordPart(beam.DoFn):  # type: ignore[misc]
     def process(
         self, gathered: tuple[str, Iterable[tuple[PieceKey, StageBytes]]]
     ) -> Iterator[tuple[int, FileEntry]]:
+        """Write one part or the list of removed records.
+
+        gathered: the file's name, and the keys of pieces with their text for this file.
+        """
         name = gathered[0]
         with add_path_to_errors(self._text.commit.path(name)), self._text.open(name) as file:
             for _, text in sorted(gathered[1], key=itemgetter(0)):
@@ -326,6 +343,10 @@ class FinishRecords(beam.DoFn):  # type: ignore[misc]
     def process(
         self, gathered: tuple[int, Iterable[FileEntry | SourceDigest | SourceCounts]]
     ) -> Iterator[str]:
+        """Write the manifest.
+
+        gathered: the key 0, the entries of all written files, and the digests and counts of all input files.
+        """
         entries, plan = list(gathered[1]), self._text.plan
         counts = {one.file: one.counts for one in entries if isinstance(one, SourceCounts)}
         inputs = [

@@ -50,6 +50,7 @@ class MakeShards(beam.PTransform):  # type: ignore[misc]
         self._plan = plan
 
     def expand(self, parts: beam.PCollection[str]) -> beam.PCollection[NumberedEntry]:
+        """Connect the stages from parts to manifest entries."""
         return (
             parts
             # Without Reshuffle, a runner may fuse listing the parts and making shards into one stage. Then a
@@ -69,9 +70,11 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
         self._plan = plan
 
     def setup(self) -> None:
+        """Load the tokeniser once in each worker."""
         self._plan.load()
 
     def process(self, part: str) -> Iterator[NumberedEntry]:
+        """Make the shards of one part."""
         task = self._plan.part(part)
         with add_path_to_errors(part), ONE_AT_A_TIME:
             start = time.monotonic()
@@ -162,6 +165,10 @@ class WriteManifests(beam.PTransform):  # type: ignore[misc]
     def expand(
         self, given: tuple[beam.PCollection[NumberedEntry], beam.PCollection[Provenance]]
     ) -> beam.PCollection[str]:
+        """Connect the stages from manifest entries to manifests.
+
+        given: the entries, and the manifests of the text parts.
+        """
         entries, provenance = given
         cited = provenance | "sources of each dataset" >> beam.FlatMap(repeat_for_targets, len(self._targets))
         return (
@@ -193,6 +200,10 @@ class WriteManifest(beam.DoFn):  # type: ignore[misc]
         self._vocabulary = vocabulary
 
     def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[str]:
+        """Write the manifest of one dataset.
+
+        gathered: the dataset's number, and what its manifest is made from.
+        """
         number, entries = gathered[0], list(gathered[1])
         dataset = self._targets[number].dataset
         dataset.finish(

@@ -90,6 +90,7 @@ class MakeShuffledShards(beam.PTransform):  # type: ignore[misc]
         self._settings = settings
 
     def expand(self, parts: beam.PCollection[str]) -> beam.PCollection[NumberedEntry]:
+        """Connect the stages from parts to manifest entries."""
         documents = (
             parts
             | "spread over workers" >> beam.Reshuffle()
@@ -124,9 +125,11 @@ class SortPart(beam.DoFn):  # type: ignore[misc]
         self._settings = settings
 
     def setup(self) -> None:
+        """Load the tokeniser once in each worker."""
         self._settings.tasks.load()
 
     def process(self, part: str) -> Iterator[Any]:
+        """Sort the documents of one part."""
         with add_path_to_errors(part), ONE_AT_A_TIME:
             start = time.monotonic()
             found = sort_part(self._settings.tasks, part)
@@ -202,6 +205,10 @@ class SplitByShard(beam.DoFn):  # type: ignore[misc]
     def process(
         self, part: tuple[StageBytes, StageBytes], plan: ShufflePlan
     ) -> Iterator[tuple[int, StageBytes]]:
+        """Divide the documents of one part.
+
+        part: the sorted documents, and the index with their keys and places.
+        """
         records, packed = part
         index = array("Q", read_value(packed))
         prefixes, starts = index[: len(index) // 2], index[len(index) // 2 :]
@@ -220,6 +227,10 @@ class MakeShuffledShard(beam.DoFn):  # type: ignore[misc]
     def process(
         self, gathered: tuple[int, Iterable[StageBytes]], plan: ShufflePlan
     ) -> Iterator[NumberedEntry]:
+        """Make one shard.
+
+        gathered: the shard's number, and its documents from each part.
+        """
         number, documents = gathered
         task = self._settings.tasks.shuffled(
             number, self._settings.num_shards, plan.corpus, partial(map, read_value, documents)

@@ -53,6 +53,7 @@ class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
     def expand(
         self, entries: tuple[beam.PCollection[tuple[int, Entry]], ...]
     ) -> beam.PCollection[Provenance]:
+        """Connect the stages from entries to the manifest."""
         return (
             entries
             | "all entries" >> beam.Flatten()
@@ -82,6 +83,10 @@ class FinishText(beam.DoFn):  # type: ignore[misc]
         self._text = stage.text
 
     def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[Provenance]:
+        """Write the manifest.
+
+        gathered: the key 0, and the entries of all input files and written files.
+        """
         entries = list(gathered[1])
         files = [entry for entry in entries if isinstance(entry, FileEntry)]
         inputs = dict(entry for entry in entries if not isinstance(entry, FileEntry))

@@ -31,10 +31,12 @@ def summarise(lines: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def _describe_end(line: dict[str, Any]) -> str:
+    """Return the words that say how a step ended and how long it took."""
     return f"{line['status']} in {line['seconds']:.0f} s"
 
 
 def _format_number(value: float) -> str:
+    """Return a number as text with a few significant digits."""
     if value >= 1000 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.4g}"

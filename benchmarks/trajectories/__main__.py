@@ -73,6 +73,7 @@ def _describe_differences(run: RecordedRun, losses: Losses) -> str:
 
 
 def _parse_arguments() -> argparse.Namespace:
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(
         description="Compare the losses of recorded trainings with the product's."
     )
