@@ -82,7 +82,9 @@ class GivenDatasetSettings:
         metavar="N",
         record="container",
     )
-    recipe: str | None = setting(None, "whose dataset to make (default: mlperf)", tuple(RECIPES), record="")
+    recipe: str | None = setting(
+        None, "program or model whose training data to reproduce (default: mlperf)", tuple(RECIPES), record=""
+    )
     phase: int | None = setting(
         None,
         "make only this phase of a two-phase recipe, in DIR itself (default: both, in DIR/phase1 and "

@@ -65,7 +65,7 @@ def run(arguments: list[str]) -> None:
 
 def _make_parser() -> Parser:
     parser = Parser("python -m trainer features", _EXAMPLE, _SUMMARY)
-    parser.add_argument("file", metavar="FILE", help="SQuAD's JSON, or a table")
+    parser.add_argument("file", metavar="FILE", help="questions in SQuAD's JSON, or a table of texts")
     add_task(parser)
     parser.add_argument(
         "--vocab",

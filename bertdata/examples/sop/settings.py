@@ -30,7 +30,7 @@ class SopSettings(ExampleSettings):
     )
     random_next_sentence: bool = setting(
         False,
-        "half of the pairs get a random second segment, as in BERT; default: their segments are swapped",
+        "give half of the pairs a random second segment, as in BERT (default: swap their two segments)",
     )
     ngram: int = setting(3, "most consecutive words that are masked together", least=1, most=LONGEST_NGRAM)
     favor_shorter_ngram: bool = setting(

@@ -67,7 +67,9 @@ class FinetuningSection(Section):
     )
     version_2_with_negative: bool = setting(False, "allow questions without an answer (SQuAD 2.0)")
     null_score_diff_threshold: float = setting(
-        0.0, "predict no answer if its score exceeds the best answer's by more than this"
+        0.0,
+        "predict that a question has no answer if the score of that exceeds the best answer's score by more "
+        "than this number",
     )
     first_column: str | None = setting(None, "column of the first text (default: the task's)")
     second_column: str | None = setting(None, "column of the second text (default: the task's)")
