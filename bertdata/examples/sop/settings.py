@@ -39,7 +39,9 @@ class SopSettings(ExampleSettings):
     )
     whole_word_mask: bool = repeat_setting(MaskingSettings, "whole_word_mask", default=True)
     permutation: bool = setting(
-        False, "besides masking words, shuffle others; each kind gets half of max_predictions_per_seq"
+        False,
+        "also shuffle the ids of other words, as many as are masked; masked ids and shuffled ids each get "
+        "half of max_predictions_per_seq",
     )
     mask_share: float = repeat_setting(MaskingSettings, "mask_share")
     random_share: float = repeat_setting(MaskingSettings, "random_share")
