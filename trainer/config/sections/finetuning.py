@@ -68,7 +68,7 @@ class FinetuningSection(Section):
     version_2_with_negative: bool = setting(False, "allow questions without an answer (SQuAD 2.0)")
     null_score_diff_threshold: float = setting(
         0.0,
-        "predict no answer if the score of having no answer exceeds the best answer's score by more than this",
+        "predict no answer if the score of having none exceeds the best answer's score by more than this",
     )
     first_column: str | None = setting(None, "column of the first text (default: the task's)")
     second_column: str | None = setting(None, "column of the second text (default: the task's)")
