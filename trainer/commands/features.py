@@ -68,13 +68,14 @@ def run(arguments: list[str]) -> None:
 
 def _make_parser() -> Parser:
     parser = Parser("python -m trainer features", _EXAMPLE, _SUMMARY)
-    parser.add_argument("file", metavar="FILE", help="SQuAD's JSON, or a table")
+    parser.add_argument("file", metavar="FILE", help="questions in SQuAD's JSON, or a table of texts")
     add_task_flag(parser)
     parser.add_argument(
         "--vocab",
         required=True,
         metavar="FILE|NAME",
-        help="vocabulary, a file or a name, or a tokenizer.json, or a directory with one of them",
+        help="vocabulary: its file, the name of a published one, or a directory that contains it; or a "
+        "tokenizer.json",
     )
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument(

@@ -123,7 +123,11 @@ def _add_keys_help(parser: Parser) -> None:
     from trainer.config.help import add_keys_help  # not needed without --help
     from trainer.config.help_keys import list_common_keys
 
-    parser.add_argument("--config", metavar="FILE", help="JSON file with keys, or a configuration's name")
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="JSON file with configuration keys, or the name of a configuration that comes with the trainer",
+    )
     add_keys_help(parser, list_common_keys("split"), "split", {})
 
 

@@ -42,23 +42,25 @@ def add_column_flags(parser: Parser) -> None:
         "--text-column",
         "--first-column",
         metavar="COLUMN",
-        help="first text (default: as usual for the task, else the column text)",
+        help="column of the first text (default: the task's usual column, else the column text)",
     )
     group.add_argument(
         "--second-text-column",
         "--second-column",
         metavar="COLUMN",
-        help="second text, for pairs of texts (default: as usual for the task)",
+        help="column of the second text, for pairs of texts (default: the task's usual column)",
     )
     group.add_argument(
         "--label-column",
         metavar="COLUMN",
-        help="label (default: as usual for the task, else the column label)",
+        help="column of the label (default: the task's usual column, else the column label)",
     )
     group.add_argument(
         "--labels", metavar="A,B", help="labels in the order of their ids (default: the task's, else sorted)"
     )
-    group.add_argument("--scores", "--regression", action="store_true", help="labels are numbers: scores")
+    group.add_argument(
+        "--scores", "--regression", action="store_true", help="the labels are scores, that is, numbers"
+    )
     heading = group.add_mutually_exclusive_group()
     heading.add_argument(
         "--no-heading",
