@@ -26,7 +26,7 @@ from trainer.splitting.pieces import find_planned_division
 from trainer.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.tasks.choice import find_task
 from trainer.update.strategy import Strategy, UpdateNumber
-from trainer.update.worker import ModelDivision, Worker, make_undivided
+from trainer.update.worker import ModelShare, Worker, hold_whole_model
 from trainer.workers.collective import Collective
 
 LAYERS = 4
@@ -175,7 +175,7 @@ def data_of(trial: Trial) -> OpenedDataset:
     return generate_data(layout, vocabulary_size=trial.shape().vocab_size, fill=trial.fill)
 
 
-def training_batches(trial: Trial, config: Config, division: ModelDivision) -> Sequence[Sequence[Batch]]:
+def training_batches(trial: Trial, config: Config, division: ModelShare) -> Sequence[Sequence[Batch]]:
     """Return the micro-batches of this worker's copy for each update."""
     data = data_of(trial)
     form = make_form(
@@ -193,7 +193,7 @@ def training_batches(trial: Trial, config: Config, division: ModelDivision) -> S
         return [update.batches for update in islice(loader, trial.updates)]
 
 
-def held_out(trial: Trial, division: ModelDivision) -> Sequence[Batch]:
+def held_out(trial: Trial, division: ModelShare) -> Sequence[Batch]:
     data = data_of(trial)
     form = make_evaluation_form(data, batch_size=BATCH_SIZE)
     return list(

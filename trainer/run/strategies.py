@@ -4,7 +4,7 @@ from trainer.devices.device import Device
 from trainer.plugins import find
 from trainer.update.inference import Inference
 from trainer.update.strategy import Strategy
-from trainer.update.worker import ModelDivision, Worker
+from trainer.update.worker import ModelShare, Worker
 
 
 def find_strategy(worker: Worker) -> Strategy:
@@ -12,7 +12,7 @@ def find_strategy(worker: Worker) -> Strategy:
     return find_strategy_class(worker.device, worker.model_share)(worker)
 
 
-def find_strategy_class(device: Device, division: ModelDivision) -> type[Strategy]:
+def find_strategy_class(device: Device, share: ModelShare) -> type[Strategy]:
     """Return the class of the strategy.
 
     It is the plan's strategy if a plan divides the model. Otherwise it is the user's plug-in if one is

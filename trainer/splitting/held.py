@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from trainer.model.headed import HeadedBert
 from trainer.update.optimiser import LOCAL_NORMS, Norms, Optimiser
-from trainer.update.worker import ModelDivision
+from trainer.update.worker import ModelShare
 
 WORD_EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
 """Name of the word embeddings.
@@ -56,7 +56,7 @@ class HeldWeights:
         without sharding.
     """
 
-    def __init__(self, model: HeadedBert, division: ModelDivision) -> None:
+    def __init__(self, model: HeadedBert, division: ModelShare) -> None:
         self._division = division
         self._weights: dict[str, Any] = dict(model.named_parameters())
         self.parameters: dict[str, nn.Parameter] = dict(self._weights)
@@ -130,7 +130,7 @@ def find_first_row(weight: Any) -> int:
     return min(int(mesh.get_local_rank()) * ceil(rows / int(mesh.size())), rows)
 
 
-def is_copied_embedding(name: str, division: ModelDivision) -> bool:
+def is_copied_embedding(name: str, division: ModelShare) -> bool:
     """Return True if the name is that of the tied word embeddings and this worker has the last
     stage's copy of them.
 

@@ -14,12 +14,12 @@ from trainer.splitting.held import HeldWeights
 from trainer.splitting.plan.plan import Plan
 from trainer.splitting.sharding import AbsentModule, make_copies_mesh, shard_model
 from trainer.update.averaging import find_sum_dtype
-from trainer.update.worker import ModelDivision
+from trainer.update.worker import ModelShare
 from trainer.workers.collective import Collective
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlannedDivision(ModelDivision):
+class PlannedDivision(ModelShare):
     """The stage and copy of the model that a plan assigns to this worker.
 
     The worker with rank ``rank`` has copy ``rank % copies`` of stage ``rank // copies``.
@@ -43,9 +43,7 @@ def find_planned_division(workers: Collective, plan: Plan) -> PlannedDivision:
     )
 
 
-def build_piece(
-    model: HeadedBert, device: Device, workers: Collective, division: ModelDivision
-) -> HeadedBert:
+def build_piece(model: HeadedBert, device: Device, workers: Collective, division: ModelShare) -> HeadedBert:
     """Return this worker's piece of a model on the device, with initial weights.
 
     The initial weights are drawn one after the other for the whole model, so the piece gets the same bits as

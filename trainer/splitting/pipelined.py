@@ -167,7 +167,9 @@ class StageNorms(Norms):
         # The tied word embeddings count once, on the first stage. order.index gives the position of each
         # weight in the whole model. Every stage writes its norms to its positions in a vector of zeros, and
         # the sum of these vectors over the stages has all norms.
-        own = [number for number, name in enumerate(names) if not is_copied_embedding(name, worker.model_share)]
+        own = [
+            number for number, name in enumerate(names) if not is_copied_embedding(name, worker.model_share)
+        ]
         self._counted, self._places = own, [order.index(names[number]) for number in own]
 
     def count_elements(self, weight: Tensor) -> int:

@@ -16,7 +16,7 @@ from trainer.devices.device import HALVES, Device
 from trainer.model.headed import HeadedBert
 from trainer.model.layers import Norm
 from trainer.splitting.subgroups import Subgroup
-from trainer.update.worker import ModelDivision
+from trainer.update.worker import ModelShare
 from trainer.workers.collective import Collective
 
 Mesh = Any
@@ -33,7 +33,7 @@ class AbsentModule(nn.Module):
         return rows, normed
 
 
-def make_copies_mesh(device: Device, workers: Collective, division: ModelDivision) -> Mesh:
+def make_copies_mesh(device: Device, workers: Collective, division: ModelShare) -> Mesh:
     """Return a mesh of the processes that have this worker's stage. All workers must call this together.
 
     The mesh gets a separate process group, even if it contains all workers. Only ``Collective`` may use the

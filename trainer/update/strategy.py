@@ -26,7 +26,7 @@ from trainer.update.make_step import make_optimiser_step
 from trainer.update.micro_batch_sums import MicroBatchSums
 from trainer.update.row_norms import RowNorms, find_row_tables, has_row_norms
 from trainer.update.step import OptimiserStep
-from trainer.update.worker import ModelDivision, Worker
+from trainer.update.worker import ModelShare, Worker
 from trainer.workers.collective import Collective
 
 
@@ -147,7 +147,7 @@ class Strategy:
         self._sums_apart = self.exchanges_each or keys.clips_micro_batches
 
     @staticmethod
-    def build(model: HeadedBert, device: Device, workers: Collective, division: ModelDivision) -> HeadedBert:
+    def build(model: HeadedBert, device: Device, workers: Collective, division: ModelShare) -> HeadedBert:
         """Return this worker's part of a model on the device, with random weights from torch's generator.
 
         model: the whole model on the meta device, that is, without values. It is changed.

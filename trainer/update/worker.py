@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ModelDivision:
+class ModelShare:
     """The part of the model that this worker holds: stage ``stage`` of copy ``copy``.
 
     Each copy of the model gets different examples. The stages of a copy process the same examples one after
@@ -59,9 +59,9 @@ class ModelDivision:
         return self.stage == self.stages - 1
 
 
-def make_undivided(workers: Collective) -> ModelDivision:
-    """Return the division for a model that each worker holds as a whole, with one copy per worker."""
-    return ModelDivision(copy=workers.rank, copies=workers.size)
+def hold_whole_model(workers: Collective) -> ModelShare:
+    """Return the share of a worker that holds the whole model. There is one copy per worker."""
+    return ModelShare(copy=workers.rank, copies=workers.size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,8 +70,8 @@ class Worker:
 
     config: Config
     device: Device
-    workers: Collective
-    division: ModelDivision
+    collective: Collective
+    model_share: ModelShare
     task: Task
     model: HeadedBert
 
@@ -85,8 +85,8 @@ class Runtime:
 
     config: Config
     device: Device
-    workers: Collective
-    division: ModelDivision
+    collective: Collective
+    model_share: ModelShare
     task: Task
 
     @property

@@ -42,7 +42,7 @@ from trainer.run.runtime import make_model
 from trainer.run.training_state import Training
 from trainer.tasks.pretraining import Pretraining, compute_pretraining_loss
 from trainer.update.adaptive_scale import AdaptiveScale
-from trainer.update.worker import ModelDivision, Runtime
+from trainer.update.worker import ModelShare, Runtime
 from trainer.workers.collective import Collective, Stopping
 from trainer.workers.launchers import find_rank
 
@@ -303,8 +303,8 @@ def make_training(workers: Collective, **settings: object) -> Training:
     runtime = Runtime(
         config=config,
         device=find_device(config),
-        workers=workers,
-        division=ModelDivision(copy=workers.rank, copies=workers.size),
+        collective=workers,
+        model_share=ModelShare(copy=workers.rank, copies=workers.size),
         task=Pretraining(),
     )
     fresh = State(
