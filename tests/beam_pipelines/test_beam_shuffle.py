@@ -157,4 +157,5 @@ def test_token_counts_of_parts_and_of_workers_are_added() -> None:
     workers = [adder.create_accumulator(), adder.create_accumulator()]
     workers[0] = adder.add_input(adder.add_input(workers[0], parts[0]), parts[1])
     workers[1] = adder.add_input(workers[1], parts[2])
+    assert adder.extract_output(workers[0]).histogram == {0: 3, 7: 7}
     assert adder.extract_output(adder.merge_accumulators(workers)).histogram == {0: 3, 1: 4, 7: 8}
