@@ -142,7 +142,7 @@ def compare_with_fairseq(python: str, maskers: dict[str, FairseqMasker], rates: 
 
     python: the Python of an environment with fairseq.
     maskers: this project's maskers, by name of the way to mask.
-    rates: their speeds, in the same order.
+    rates: speed of each of these maskers in millions of ids per second, under the same names.
     """
     command = [python, str(Path(__file__).with_name("fairseq_original.py"))]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

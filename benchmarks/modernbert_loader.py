@@ -1,4 +1,4 @@
-"""Speed of ModernBERT's loader in one thread: this project's version, and the steps of the original program.
+"""Speed of ModernBERT's loader in one thread: this project's version, and the original program's steps.
 
     python -m benchmarks.modernbert_loader
 

@@ -169,7 +169,8 @@ def make_vocabulary_record(vocabulary: Vocabulary) -> SettingsRecord:
 def drop_file_settings(container: Mapping[str, Any]) -> SettingsRecord:
     """Return the settings of a file format without padding_id and dealt_files.
 
-    These two describe the present files. They do not apply when the examples are written to other files.
+    These two settings describe the files in which the examples are stored now. They do not apply if the
+    examples are written to new files.
     """
     return {name: value for name, value in container.items() if name not in ("padding_id", "dealt_files")}
 

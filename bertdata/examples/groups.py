@@ -123,9 +123,9 @@ def make_pair_batch(
     masks: Masks,
     pair_labels: Buffer,
 ) -> Batch:
-    """Make a batch of a class that has all groups in PAIRS.
+    """Make a batch of examples that are pairs of segments with masks and a label, like BERT's.
 
-    batch_type: class of the batch.
+    batch_type: class of the batch. It must have all column groups that PAIRS lists.
     ids: ids of all examples.
     ends: for each example, the index after its last id.
     segment_lengths: number of ids in segment A of each example.

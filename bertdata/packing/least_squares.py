@@ -25,7 +25,8 @@ row.
 SHORT = 8
 """Lengths up to this one get the small weight SHORT / (2 * max_seq_length) in the least squares.
 
-An empty slot of such a length wastes only little space, so it matters less how well they are matched.
+An empty slot of such a length wastes only little space, so it matters less whether such slots are as many as
+the examples of their length.
 """
 MAX_ROW_LENGTH = 512
 """The longest row that this method accepts. Memory and time grow with the cube of the row length."""

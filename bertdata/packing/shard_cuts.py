@@ -16,7 +16,7 @@ A position takes about three bytes, and a bucket is held a few times over while 
 """
 
 ROWS_PER_SHARD = {"habana": 4480, "graphcore": 500_000}
-"""Number of rows in a shard, for the layouts whose original program fixes it."""
+"""Number of rows in a shard, for the layouts whose original packer (Habana's or Graphcore's) fixes it."""
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,8 @@ class RowSortTask:
 
     number: number of the task.
     source: the source dataset with only the shards to sort.
-    before: number of examples by length in all shards before these.
-    counts: number of examples by length in each of these shards. The examples that are read must agree with
-    it.
+    before: number of examples by length in all shards before the shards to sort.
+    counts: number of examples by length in each shard to sort. The examples that are read must agree with it.
     """
 
     job: PackJob

@@ -42,7 +42,7 @@ class DatasetSample:
 
     shards_read: number of shards that the examples come from.
     per_shard: largest number of examples that are read from a shard.
-    counts: counts over each of these shards.
+    counts: counts over the sampled examples of each shard.
     tokens: counts of tokens and words.
     kept: the examples to show.
     faults: error messages about shards that could not be read.

@@ -303,7 +303,7 @@ class WordConverter:
     def is_exact(self, ids: Array) -> Array:
         """Return for each id True if converting it to its word and back gives the same id.
 
-        It does not if the word belongs to another id too, if the word contains a space, or if the id is
+        The result is False if another id has the same word, if the word contains a space, or if the id is
         outside the vocabulary.
         """
         found: Array = self._exact[np.minimum(ids, len(self._exact) - 1)]

@@ -42,9 +42,9 @@ def segment(request: SegmentRequest) -> SegmentCounts:
 
     The sources may be extracted articles, plain-text files with one document each (input_kind "text"), or
     files of records (blocks, jsonl, json, csv, tsv, parquet, arrow). They may be compressed, and they may be
-    in directories. If input_kind is None, the bytes of the first file show what the sources are. Other files
-    whose names end in .txt are read as blocks, that is, documents between blank lines. books are plain-text
-    files that are read before the sources.
+    in directories. If input_kind is None, the bytes of the first file show what the sources are. If they show
+    no format and the file's name ends in .txt, the sources are read as blocks, that is, documents between
+    blank lines. books are plain-text files that are read before the sources.
 
     A setting that is None is taken from the TOML file ``config`` (docs/commands.md). If the file does not
     have it, it has its default. All settings are described in SegmentSettings, and for records in

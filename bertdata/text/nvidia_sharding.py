@@ -108,7 +108,8 @@ class _UnplacedArticles:
         stacks, below = self._stacks, self._below
         while size > 0 and not stacks[size]:
             if not stacks[below[size]]:
-                # Skip a stack that has become empty too, so that the next search is shorter (path halving).
+                # The next smaller stack is empty too. Skip it from now on, so that later searches are shorter
+                # (path halving).
                 below[size] = below[below[size]]
             size = below[size]
         return size

@@ -1,8 +1,8 @@
 """Count withheld texts that also occur in the training text. Texts are compared by their md5.
 
-The recipes mlperf and nvidia withhold an article by its position, as the original programs do. If the input
-contains an article twice, one copy may be withheld and the other trained on. The evaluation set then measures
-memorised text.
+The recipes mlperf and nvidia withhold an article by its position, as MLPerf's and NVIDIA's programs do. If
+the input contains an article twice, one copy may be withheld and the other trained on. The evaluation set
+then measures memorised text.
 """
 
 import hashlib

@@ -35,7 +35,7 @@ def list_table_names() -> list[str]:
 
 
 def load_table(name: str) -> list[PublishedFile]:
-    """Load the rows of a table, in order.
+    """Load the rows of a table, in the order of its file.
 
     name: name of a built-in table, or path of a .tsv file.
 

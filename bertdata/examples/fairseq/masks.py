@@ -6,9 +6,10 @@ The random draws of one example are, in this order:
 1. A number u in [0, 1). k = int(rate x n / multiple + u) units are chosen.
 2. choice(n, k) without replacement: the units where masks start. Each mask covers ``multiple`` units.
 3. Unless random_share and kept_share are both 0: a number for each of the n units. A chosen unit whose number
-   is below their sum does not become [MASK].
-4. If both shares are above 0: another number for each of the n units. Such a unit keeps its ids if the number
-   is below kept_share / (kept_share + random_share), else its ids become random.
+  is below the sum of both shares does not become [MASK].
+4. If both shares are above 0: another number for each of the n units. A chosen unit that does not become
+  [MASK] keeps its ids if the number is below kept_share / (kept_share + random_share), else its ids become
+  random.
 5. For each id of a random unit, ascending: a number. The random id is the first whose cumulative share is
    above it.
 

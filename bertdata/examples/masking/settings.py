@@ -31,7 +31,7 @@ class MaskingSettings:
     masked_lm_prob. It is only available at load.
     never_masked: roles of the special tokens that cannot be masked.
     joins_over_special: True if a word continues after a token that cannot be masked, as in the original
-    programs. It matters only if whole words are masked.
+        programs of BERT and ALBERT. It matters only if whole words are masked.
     most_unmasked: most ids that may stay unmasked, for Graphcore. Longer examples get more masks. None means
     no limit.
     """

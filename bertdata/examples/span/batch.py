@@ -34,8 +34,8 @@ class SpanBatch(ExampleBatch):
     labels: the original id at each masked position.
     left_boundaries: for each span, the position on its left from which its ids are predicted. Block i has
     ``left_boundaries[span_ends[i-1]:span_ends[i]]``.
-    right_boundaries: the same position on the right of each span.
-    The ids to predict from a span's boundaries are the masked positions from its left to its right boundary.
+    right_boundaries: for each span, the position on its right from which its ids are predicted. The ids to
+        predict from a span's boundaries are the masked positions from its left to its right boundary.
     """
 
     example_type: ClassVar[type[Example]] = SpanExample

@@ -1,6 +1,6 @@
 """Format the list of records that are left out of the training parts, the file removed.jsonl.
 
-The line of a record whose text record 2 of the same file also has::
+For example, this is the line of a record that has the same text as record 2 of its file::
 
     {"file": "a.jsonl", "record": 7, "id": "x", "reason": "duplicate", "of": {"file": "a.jsonl", "record": 2}}
 """

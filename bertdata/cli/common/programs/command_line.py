@@ -94,8 +94,8 @@ class ProgramFlags:
     variables: environment variables that the program reads, each described like a flag.
     constants: configuration keys of bertdata or the trainer whose values the program fixes, by key.
     ours: the program bertdata or trainer, whose flags may follow after ``--``.
-    usual: flags of the program's default version. If the present version lacks such a flag, the flag still
-        has its default as value.
+    usual: flags of the program's default version. If the version of this command line lacks one of them, the
+        flag still has its default as value.
     others: flags of the program's other versions, by version, for error messages. The default version has the
         name "".
     """
