@@ -66,7 +66,7 @@ def mask_theirs(ids: Array, release: str, weights: Array, begins: Array | None) 
 
     Returns the number of masks.
 
-    release: name of the masking, which selects the source of random numbers (see above).
+    release: name of the way to mask. It selects fairseq's version, and with it the source of random numbers.
     weights: probability of each token as a random replacement.
     begins: True for each token that begins a word, to mask whole words. None: mask single tokens.
     """

@@ -70,7 +70,7 @@ class KernelCounts:
 
     launches: number of launches.
     bytes: bytes that all kernels read and write.
-    other_bytes: the same without matrix products and attention.
+    other_bytes: bytes that all kernels except matrix products and attention read and write.
     """
 
     launches: float = 0

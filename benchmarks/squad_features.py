@@ -114,7 +114,7 @@ def find_answer_positions(
     offsets: range of characters of each token.
     segments: 0 for a token of the question, 1 for a token of the context, None for a special token.
     start: first character of the answer in the context.
-    end: character after its last.
+    end: character after the answer's last character.
     """
     first, last = segments.index(1), len(segments) - 1 - segments[::-1].index(1)
     if offsets[first][0] > start or offsets[last][1] < end:

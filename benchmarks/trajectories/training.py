@@ -97,8 +97,8 @@ def _match_recorded_order(schedule: Schedule, run: RecordedRun) -> tuple[Schedul
     learning rate of the following update.
 
     Some TensorFlow programs do not fix whether the step counter is read before or after it is increased. So
-    the recorded learning rate of an update is either that of the update or that of the next one. For each
-    update, the recorded rate shows which.
+    the recorded learning rate of an update is the schedule's rate either for this update or for the next
+    update. For each update, the recorded rate shows which.
     """
     if run.rates is None:
         return schedule, 0

@@ -64,7 +64,8 @@ FieldValues = dict[str, Any]
 class LossyExample(ValueError):
     """Raised if a conversion between an example and a record would lose something.
 
-    Either the record holds something that an example cannot store, or the reverse.
+    Either the record holds something that an example cannot store, or the example holds something that a
+    record cannot store.
     """
 
 

@@ -96,7 +96,7 @@ def _place_examples(task: RowSortTask) -> Iterator[GroupedBatch]:
             tokens = compute_lengths(batch.ends)
             found += np.bincount(tokens, minlength=len(found))
             # Compare the counts before examples are placed. The plan has no place for surplus examples of a
-            # length, and Placement would give them a wrong one.
+            # length, and Placement would give them a wrong place.
             if (found > expected).any():
                 raise _make_wrong_lengths_error(shard, found, expected)
             which, keys = _find_bucket_keys(task, placement.find(tokens, numbering.add(tokens)))

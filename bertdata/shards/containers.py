@@ -57,7 +57,7 @@ def make_writer(
 def recognise_container(file: BinaryIO, name: str) -> Container:
     """Return the container to which a file belongs, judged by its name and its first bytes.
 
-    If nothing matches, it is TFRecord. The file is rewound.
+    If nothing matches, the result is TFRecord. The file is rewound.
     """
     if storage.get_base_name(name) == INDEX_NAME:
         return CONTAINERS[MDS]

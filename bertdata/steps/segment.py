@@ -59,7 +59,8 @@ def segment(request: SegmentRequest) -> SegmentCounts:
 def apply_text_settings_file(request: SegmentRequest) -> Iterator[SegmentRequest]:
     """Yield the request, completed by the table ``text`` of its settings file.
 
-    A SettingsError in the block that concerns the file is raised with the file's line.
+    If the ``with`` block raises a SettingsError about a setting of the file, the error names the line of this
+    setting.
     """
     with open_text_settings(convert_optional_path(request.config), request.settings) as settings:
         yield replace(request, **settings)
@@ -131,7 +132,8 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
 def open_text_settings(config: str | None, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the given settings by field, completed by the table ``text`` of the file ``config``.
 
-    A SettingsError in the block that concerns the file is raised with the file's line.
+    If the ``with`` block raises a SettingsError about a setting of the file, the error names the line of this
+    setting.
     """
     if config is None:
         yield dict(given)

@@ -84,8 +84,8 @@ def count_articles(pieces: list[bytes]) -> int:
 def find_most_eval_articles(articles: Sequence[int]) -> int:
     """Return the largest usable ``eval_articles`` that leaves at least half of all articles for training.
 
-    It is usable if no file has to contribute more articles than it has. A file without articles can still
-    contribute the empty piece at its end.
+    A value is usable if no file has to contribute more articles than it has. A file without articles can
+    still contribute the empty piece at its end.
 
     articles: number of articles in each file.
     """

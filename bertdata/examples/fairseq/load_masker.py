@@ -138,7 +138,7 @@ def _check_examples(layout: ShardLayout, release: str) -> None:
 def _find_most_masks(settings: MaskingSettings, layout: ShardLayout, release: str) -> int:
     """Return the most masked positions that the longest example of the layout can get.
 
-    SettingsError if max_predictions_per_seq is set and smaller.
+    Raises SettingsError if max_predictions_per_seq is set and smaller than this number.
     """
     longest, asked = layout.max_seq_length, settings.max_predictions_per_seq
     needed = longest if settings.whole_word_mask else compute_most_masks(longest, settings.masked_lm_prob)

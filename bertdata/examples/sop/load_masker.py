@@ -53,9 +53,8 @@ def make_ngram_masker(
     """Make the object that masks n-grams for one vocabulary. SettingsError if no n-grams can be drawn.
 
     settings: settings of the masks at load.
-    of_data: the settings in the dataset's manifest, empty if it has none. They determine the lengths of
-    n-grams.
-    Whole words are masked if ``settings`` or ``of_data`` asks for it.
+    of_data: the settings in the dataset's manifest, empty if the dataset has no manifest. They determine the
+        lengths of n-grams. Whole words are masked if ``settings`` or ``of_data`` asks for it.
     """
     check_loading(settings)
     defaults = SopSettings()

@@ -155,7 +155,7 @@ def replace_spans(
 
 
 def find_boundaries(spans: list[Span], size: int, *, are_external: bool) -> list[tuple[int, int]]:
-    """Return the positions of the left and the right boundary of each span from which ids can be predicted.
+    """Return the positions of the left and the right boundary of each span that has boundaries.
 
     size: number of ids in the block.
     are_external: True takes the ids next to the span. A span at either end of the block is then left out.

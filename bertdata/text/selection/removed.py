@@ -31,14 +31,14 @@ class RemovedRecord(NamedTuple):
 
 
 def describe_bad_record(record: BadRecord) -> RemovedRecord:
-    """Return the list entry of a record without a usable text."""
+    """Return the entry in removed.jsonl for a record without a usable text."""
     return RemovedRecord(record.number, record.reason, record.id, {"fault": record.fault})
 
 
 def describe_excluded_record(
     record: Record, shared: SharedNgram, files: Sequence[EvaluationFile]
 ) -> RemovedRecord:
-    """Return the list entry of a document that shares an n-gram with an evaluation file."""
+    """Return the entry in removed.jsonl for a document that shares an n-gram with an evaluation file."""
     more = {"shares": shared.words, "with": files[shared.source].name}
     return RemovedRecord(record.number, "excluded", record.id, more)
 
