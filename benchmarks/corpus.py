@@ -44,8 +44,9 @@ def find_vocabulary() -> Path:
 
 
 def make_long_text(min_bytes: int) -> bytes:
-    """Return a text of at least ``min_bytes`` bytes. Words that occur once in the source differ in every
-    copy.
+    """Return a text of at least ``min_bytes`` bytes.
+
+    Words that occur once in the source differ in every copy.
     """
     base = read_text()
     counts = Counter(WORD.findall(base))

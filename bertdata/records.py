@@ -68,8 +68,9 @@ class Vocabulary:
     pair_separators: int = 1
 
     def role(self, name: str) -> int:
-        """Return the id of the token with this role (see ROLES). Raises SettingsError if there is no such
-        token.
+        """Return the id of the token with this role (see ROLES).
+
+        Raises SettingsError if there is no such token.
         """
         found: int | None = getattr(self, name)
         if found is None:

@@ -43,8 +43,9 @@ class RecordedRun:
 
     @property
     def updates(self) -> int:
-        """Number of updates that were made. The recorded order may contain further examples, which were not
-        used.
+        """Number of updates that were made.
+
+        The recorded order may contain further examples, which were not used.
         """
         return len(self.losses) // self.in_update
 

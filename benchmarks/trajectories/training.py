@@ -93,8 +93,9 @@ def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Los
 
 
 def _match_recorded_order(schedule: Schedule, run: RecordedRun) -> tuple[Schedule, int]:
-    """Change the schedule so that it gives the recorded learning rates. Also return how many updates have the
-    learning rate of the following update.
+    """Change the schedule so that it gives the recorded learning rates.
+
+    Also return how many updates have the learning rate of the following update.
 
     Some TensorFlow programs do not fix whether the step counter is read before or after it is increased. So
     the recorded learning rate of an update is the schedule's rate either for this update or for the next

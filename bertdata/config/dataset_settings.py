@@ -78,8 +78,9 @@ class DatasetSettings:
 
     @property
     def by_name(self) -> SettingsRecord:
-        """The settings that a user can choose, under the names of their flags. The vocabulary is not among
-        them.
+        """The settings that a user can choose, under the names of their flags.
+
+        The vocabulary is not among them.
         """
         found: SettingsRecord = {} if self.objective_name is None else {"objective": self.objective_name}
         for record in (self.tokenizer, self.objective, self.container):

@@ -57,8 +57,8 @@ def describe_objective(name: str) -> str:
 def find_objective(name: str) -> Objective:
     """Return the objective with this name. A name of the form ``package.module:NAME`` is imported.
 
-    Worker processes find the objective by its name, so only the name has to be sent to them. SettingsError if
-    there is no such object, or if it is not an Objective.
+    Worker processes find the objective by its name, so only the name has to be sent to them. Raises
+    SettingsError if there is no such object, or if it is not an Objective.
     """
     if name in OBJECTIVES:
         return OBJECTIVES[name]

@@ -215,7 +215,8 @@ def _describe_error(error: Exception) -> str:
 
 
 def _describe_kept_bytes(file: BinaryIO) -> str:
-    """Return the end of an error message: how many bytes are kept for the next attempt. Empty if there are
-    none.
+    """Return the end of an error message: how many bytes are kept for the next attempt.
+
+    The result is empty if there are none.
     """
     return f"; {file.tell():,} bytes are kept, run the same command to go on" if file.tell() else ""

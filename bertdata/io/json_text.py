@@ -39,8 +39,9 @@ class NumberText:
 
 
 def parse_json_text(data: bytes | str, *, any_number: bool = False) -> Any:
-    """Return the value of a JSON text. Raises ValueError, with a message of one line, if it is not JSON in
-    UTF-8.
+    """Return the value of a JSON text.
+
+    Raises ValueError, with a message of one line, if it is not JSON in UTF-8.
 
     ValueError is also raised for values nested more than MOST_NESTED deep, for lone surrogates, and for
     numbers that are not finite floats: NaN, infinities, 1e999, and integers of more than MOST_DIGITS digits.

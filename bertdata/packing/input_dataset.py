@@ -67,7 +67,7 @@ class InputDataset:
         return replace(self.opened, shards=self.opened.shards[start:stop])
 
     def vocabulary_path(self) -> str:
-        """Return the path of the vocabulary file. AssetError if the file is not available."""
+        """Return the path of the vocabulary file. Raises AssetError if the file is not available."""
         if self.vocabulary is None:
             raise AssetError(
                 f"{self.opened.name}: its vocabulary, md5 {self.settings.vocabulary['md5']}, is not at hand: "
@@ -81,9 +81,11 @@ def find_input_dataset(
 ) -> InputDataset:
     """Open a dataset to be packed, and check that the layout of packed rows can hold its examples.
 
-    DatasetError if the dataset is already packed. SettingsError if the layout cannot hold the examples.
+    Raises DatasetError if the dataset is already packed. Raises SettingsError if the layout cannot hold the
+    examples.
 
     rows: layout of the packed rows.
+
     The other arguments are those of ``open_input_dataset``.
     """
     found = open_input_dataset(path, vocabulary, unverified, objective)
@@ -105,6 +107,7 @@ def open_input_dataset(
     vocabulary: path or name of the vocabulary. None takes the dataset's own.
     unverified: True accepts files of any program without a manifest. They need a vocabulary.
     objective: an objective of the user, as package.module:NAME, to import if the examples have it.
+
     The errors are those of ``reader.open_dataset``.
     """
     if objective is not None:
@@ -238,8 +241,8 @@ class CountTask:
 def count_shard_lengths(task: CountTask) -> LengthCounts:
     """Count how many examples of each length a shard has.
 
-    The shard's lengths file is read if there is one, otherwise the shard itself. ShardError if the shard is
-    damaged. ChangedInputError if a file without a manifest changed while it was read.
+    The shard's lengths file is read if there is one, otherwise the shard itself. Raises ShardError if the
+    shard is damaged. Raises ChangedInputError if a file without a manifest changed while it was read.
     """
     [shard] = task.source.shards
     size = task.source.layout.max_seq_length

@@ -37,7 +37,7 @@ def pack_by_least_squares(histogram: Histogram, most: int) -> PackPlan:
 
     A full pattern is a combination of slots (places for examples) whose lengths fill a row. An example that
     gets no slot has a row to itself. Surplus slots stay empty, although the linear program would fill them
-    with shorter examples. SettingsError if ``most`` or the row length is too large for this method.
+    with shorter examples. Raises SettingsError if ``most`` or the row length is too large for this method.
 
     histogram: number of examples by length.
     most: most examples in a row.

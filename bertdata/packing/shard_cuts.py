@@ -48,7 +48,9 @@ class RowCuts:
 def divide_rows(
     rows: int, max_seq_length: int, layout: str, num_shards: int | None, source_shards: int
 ) -> RowCuts:
-    """Decide which packed rows belong to which shard. SettingsError if there are fewer rows than shards.
+    """Decide which packed rows belong to which shard.
+
+    Raises SettingsError if there are fewer rows than shards.
 
     rows: number of packed rows.
     layout: name of the layout of packed rows.

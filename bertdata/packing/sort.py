@@ -58,16 +58,17 @@ class RowSortTask:
 def sort_by_row(task: RowSortTask) -> SortedExamples:
     """Sort the examples of a task's shards by their packed row into scratch files.
 
-    If an earlier run made the scratch files from the same shards, these are returned. ShardError if a shard's
-    examples do not have the lengths that its lengths file states.
+    If an earlier run made the scratch files from the same shards, these are returned. Raises ShardError if a
+    shard's examples do not have the lengths that its lengths file states.
     """
     [found] = sort_shards_together([task])
     return found
 
 
 def sort_shards_together(tasks: Sequence[RowSortTask]) -> list[SortedExamples]:
-    """Do the work of ``sort_by_row`` for several tasks. The md5s of all their shards are computed together,
-    in parallel.
+    """Do the work of ``sort_by_row`` for several tasks.
+
+    The md5s of all their shards are computed together, in parallel.
     """
     kept = [task.scratch.kept() for task in tasks]
     left = [task for task, files in zip(tasks, kept, strict=True) if files is None]
@@ -87,7 +88,7 @@ def sort_shards_together(tasks: Sequence[RowSortTask]) -> list[SortedExamples]:
 def _place_examples(task: RowSortTask) -> Iterator[GroupedBatch]:
     """Yield the task's examples in batches. With each batch come the bucket and the sort key of each example.
 
-    ShardError if the examples do not have the expected lengths.
+    Raises ShardError if the examples do not have the expected lengths.
     """
     placement, numbering = task.job.placement(), Numbering(task.before)
     for shard, expected in zip(task.source.shards, task.counts, strict=True):
@@ -127,11 +128,12 @@ def _make_wrong_lengths_error(shard: Shard, found: Histogram, expected: Histogra
 
 
 def check_consecutive_shards(shards: Sequence[Shard]) -> list[Shard]:
-    """Check the md5s of shards in parallel. Return the shards, which now record the version of the file that
-    was checked.
+    """Check the md5s of shards in parallel.
 
-    ShardError names a shard with a wrong md5. Remote shards and shards without a manifest are not checked
-    here.
+    Return the shards, which now record the version of the file that was checked.
+
+    Raises ShardError, which names a shard with a wrong md5. Remote shards and shards without a manifest are
+    not checked here.
     """
     versions = {
         shard.path: storage.read_version(shard.path)

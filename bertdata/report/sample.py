@@ -66,8 +66,9 @@ class DatasetSample:
 def read_sample(
     dataset: FoundDataset, most: int, vocab: str | None = None, vocabulary: Vocabulary | None = None
 ) -> DatasetSample:
-    """Read about ``most`` examples of a dataset. If a shard cannot be read, its error is added to the
-    sample's faults.
+    """Read about ``most`` examples of a dataset.
+
+    If a shard cannot be read, its error is added to the sample's faults.
 
     vocab: vocabulary file for shards that contain words instead of ids.
     vocabulary: vocabulary by which words are counted. None counts no words.

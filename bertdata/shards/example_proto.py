@@ -77,8 +77,9 @@ def encode_varint(value: int) -> bytes:
 
 
 def decode_example(payload: bytes) -> Features:
-    """Parse a serialised Example and return its features. If a key occurs several times, its last value is
-    returned.
+    """Parse a serialised Example and return its features.
+
+    If a key occurs several times, its last value is returned.
 
     NotAnExample if the bytes are not a valid Example.
     """

@@ -106,7 +106,7 @@ def _close_both(file: Any, scratch: ScratchFile) -> None:
 
 
 def load_h5py() -> Any:
-    """Import and return the package h5py. MissingExtraError if it is not installed."""
+    """Import and return the package h5py. Raises MissingExtraError if it is not installed."""
     try:
         return import_module("h5py")
     except ModuleNotFoundError as error:

@@ -233,7 +233,9 @@ class LddlReader(ShardReader):
         return self._kind.example_type(ids=ids, **found, **{of.places: positions, of.originals: labels})
 
     def _find_ids(self, text: str, index: int, record: RecordCheck) -> list[int]:
-        """Convert words separated by spaces to ids. ShardError for a word that is not in the vocabulary.
+        """Convert words separated by spaces to ids.
+
+        Raises ShardError for a word that is not in the vocabulary.
 
         index: number of the row in its record batch, for errors.
         """
@@ -243,7 +245,9 @@ class LddlReader(ShardReader):
             raise record.error(index, f"{error.args[0]!r} is no word of the vocabulary") from None
 
     def _read_positions(self, row: dict[str, Any], index: int, record: RecordCheck) -> list[int]:
-        """Return the masked positions of a row. ShardError if their bytes are not a .npy file of positions.
+        """Return the masked positions of a row.
+
+        Raises ShardError if their bytes are not a .npy file of positions.
 
         index: number of the row in its record batch, for errors.
         """
@@ -314,7 +318,7 @@ class WordConverter:
         return " ".join(map(self._words.__getitem__, ids))
 
     def find_ids(self, text: str) -> list[int]:
-        """Return the ids of words separated by spaces. KeyError for an unknown word."""
+        """Return the ids of words separated by spaces. Raises KeyError for an unknown word."""
         return list(map(self._id_by_word.__getitem__, text.split(" "))) if text else []
 
 

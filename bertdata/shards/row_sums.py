@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def compute_row_sum(path: str) -> str:
     """Return the checksum that NVIDIA publishes for a shard: an md5 over the md5s of the rows' input ids.
 
-    ShardError if its rows are packed or have a fixed length, or if a row cannot be read.
+    Raises ShardError if its rows are packed or have a fixed length, or if a row cannot be read.
     """
     with open_reader(path) as reader:
         if not isinstance(reader, VarlengthReader):

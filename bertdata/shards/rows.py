@@ -214,8 +214,8 @@ def unpad_rows(
 ) -> ExampleBatch:
     """Convert padded rows to examples, with the integer types of the rows. The values are not checked yet.
 
-    ShardError if a row holds something that an example cannot represent: a gap in the input mask, segment
-    numbers that are not zeros then ones, or anything but padding after the last item.
+    Raises ShardError if a row holds something that an example cannot represent: a gap in the input mask,
+    segment numbers that are not zeros then ones, or anything but padding after the last item.
 
     rows: an array with all rows, by field name.
     """

@@ -132,8 +132,9 @@ class DatasetFile:
         return {**found, **self._read_settings(()), **given}
 
     def list_phase_settings(self, given: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-        """Return the file's settings for single phases, by phase number. Settings given as flags are left
-        out.
+        """Return the file's settings for single phases, by phase number.
+
+        Settings given as flags are left out.
         """
         return {
             number: {name: value for name, value in found.items() if name not in given}

@@ -100,8 +100,9 @@ def find_most_eval_articles(articles: Sequence[int]) -> int:
 
 
 def _draw_articles(wanted: int, articles: int, seed: int) -> set[int]:
-    """Draw this number of different articles, and return their numbers. If an article is drawn twice, the
-    second draw is repeated.
+    """Draw this number of different articles, and return their numbers.
+
+    If an article is drawn twice, the second draw is repeated.
 
     wanted: how many articles to draw.
     articles: number of articles to draw from.

@@ -102,8 +102,9 @@ class _UnplacedArticles:
         return self._stacks[size].pop(), size
 
     def _find_filled_size(self, size: int) -> int:
-        """Return the largest number of sentences up to ``size`` for which articles are left. Returns 0 if
-        there is none.
+        """Return the largest number of sentences up to ``size`` for which articles are left.
+
+        Returns 0 if there is none.
         """
         stacks, below = self._stacks, self._below
         while size > 0 and not stacks[size]:

@@ -94,8 +94,9 @@ class PieceToDocuments:
     def _find_removal(
         self, record: Record, body: bytes, duplicates: dict[int, RecordPlace]
     ) -> RemovedRecord | None:
-        """Return why a record is left out: it contains evaluation text, or is a duplicate. Returns None if it
-        is kept.
+        """Return why a record is left out: it contains evaluation text, or is a duplicate.
+
+        Returns None if it is kept.
 
         body: text of the record.
         duplicates: for the number of each duplicate in the piece, the position of the first record with its

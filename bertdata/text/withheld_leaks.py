@@ -64,8 +64,9 @@ def read_text_digests(path: str) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class _SearchWithheld:
-    """Function object that returns the digests of withheld texts that a training file contains. Workers call
-    it.
+    """Function object that returns the digests of withheld texts that a training file contains.
+
+    Workers call it.
 
     held: path and md5 of each file of withheld texts.
     """

@@ -19,8 +19,9 @@ BETWEEN = " "
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VocabularyFile:
-    """A WordPiece vocabulary file with one token per line, and its settings. Worker processes receive this
-    object.
+    """A WordPiece vocabulary file with one token per line, and its settings.
+
+    Worker processes receive this object.
 
     path: path of the file.
     dialect: name of the program whose rules for the file are used, such as "mlperf".
@@ -40,8 +41,9 @@ class VocabularyFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerJson:
-    """A tokenizer.json of Hugging Face's ``tokenizers``, and its settings. Worker processes receive this
-    object.
+    """A tokenizer.json of Hugging Face's ``tokenizers``, and its settings.
+
+    Worker processes receive this object.
 
     path: path of the file.
     roles: pairs of a role, such as "mask", and the token with this role. Roles that are not listed have no

@@ -43,9 +43,10 @@ def warn_of_casing(
     list.
 
     The vocabulary is cased and the text is converted to lower case, or the other way round.
+
     lower_case: whether the text is converted to lower case.
     remedies: two texts that advise the user, the first if the text is converted to lower case, the second if
-    not.
+        not.
     """
     if lower_case != _has_capitals(vocabulary.words[:: max(1, vocabulary.size // _SAMPLE_TOKENS)]):
         return []  # In the usual case the sample is enough, which takes a millisecond.

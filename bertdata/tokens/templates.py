@@ -54,7 +54,7 @@ def make_template(cls: int, sep: int, separators: int) -> Template:
 def read_template(processor: Any) -> Template | None:
     """Return the template of a post-processor in a parsed tokenizer.json.
 
-    None if the post-processor is damaged, or if it does not have exactly one template.
+    Returns None if the post-processor is damaged, or if it does not have exactly one template.
     """
     try:
         return _read_template(processor)

@@ -50,8 +50,10 @@ class Tokenizer(Protocol):
         without sentences are dropped. No boundary is added between two texts. The result contains the number
         of unknown tokens if the vocabulary has an unknown token. It contains word starts if the vocabulary
         does not show which ids continue a word.
+
         names: names of the texts, for error messages.
-        InputError if a text cannot be read.
+
+        Raises InputError if a text cannot be read.
         """
         ...
 

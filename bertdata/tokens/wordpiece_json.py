@@ -70,6 +70,7 @@ class WordPieceJsonTokenizer:
     """Tokeniser that runs a WordPiece tokenizer.json with the C++ kernel.
 
     The ids of frequent words are cached from one text to the next.
+
     parsed: the parsed file, for which ``find_obstacle`` must have returned None.
     vocabulary: vocabulary of the file.
     between: text that is put between two sentences of a document before encoding.
@@ -115,6 +116,7 @@ class WordPieceJsonTokenizer:
         """Encode several texts as if they were one file.
 
         Each line is a sentence, and a blank line ends a document.
+
         names: names of the texts, for error messages.
         """
         data = join_inputs([replace_line_ends(text) for text in texts])

@@ -206,8 +206,9 @@ def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:
 
 
 def _print_folded_warnings(warnings: list[str]) -> None:
-    """Print the warnings. From each group of similar warnings, print the first and a line that counts the
-    others.
+    """Print the warnings.
+
+    From each group of similar warnings, print the first and a line that counts the others.
     """
     folded = FoldedWarnings()
     print_warnings([*filter(folded.is_first, warnings), *folded.summarise_others()])

@@ -40,8 +40,9 @@ def find_turns(weights: tuple[int, ...]) -> "Turns":
 
 
 class Turns:
-    """The order of turns in a mixture. It tells which source supplies each place, and with which of its
-    turns.
+    """The order of turns in a mixture.
+
+    It tells which source supplies each place, and with which of its turns.
 
     weights: positive integers, one for each source.
     """

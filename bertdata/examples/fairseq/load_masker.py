@@ -97,8 +97,9 @@ def make_fairseq_masker(
     layout: largest sizes of the dataset's examples.
     release: the release of fairseq to reproduce, one of ``streams.RELEASES``.
     weights: weight of each id when a random token is drawn, for fairseq's ``freq_weighted_replacement``. None
-    gives all ids except the first four the same weight.
-    SettingsError if fairseq does not support the vocabulary, the examples or the settings.
+        gives all ids except the first four the same weight.
+
+    Raises SettingsError if fairseq does not support the vocabulary, the examples or the settings.
     """
     check_loading(replace(settings, max_predictions_per_seq=1))
     check_dictionary(vocabulary, release)

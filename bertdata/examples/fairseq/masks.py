@@ -110,8 +110,9 @@ def split_into_units(ids: list[int], begins_word: bytes | None) -> list[tuple[in
 def _draw_unmasked(
     chosen: set[int], count: int, rules: FairseqRules, stream: MaskStream
 ) -> tuple[set[int], set[int]]:
-    """Draw which of the chosen units keep their ids, and which get random ids. The other chosen units become
-    [MASK].
+    """Draw which of the chosen units keep their ids, and which get random ids.
+
+    The other chosen units become [MASK].
     """
     share = rules.random_share + rules.kept_share
     if share <= 0:

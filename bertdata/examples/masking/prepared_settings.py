@@ -87,7 +87,7 @@ def starts_of(
 ) -> Buffer | None:
     """Return the documents' word starts if masking whole words or a column of the examples needs them.
 
-    Returns None if nothing needs them, or if the vocabulary already says which ids continue a word.
+    Returns None if nothing needs them, or if the vocabulary already says which ids continue a word. Raises
     SettingsError if they are needed but unknown.
     """
     is_column = has_group(batch_type, WORD_STARTS)
@@ -104,8 +104,9 @@ def compute_draw_limit(share: float) -> int:
 
 
 def find_role_ids(vocabulary: Vocabulary, roles: tuple[str, ...]) -> frozenset[int]:
-    """Return the ids of the special tokens with these roles, such as "cls". Roles without a token are
-    ignored.
+    """Return the ids of the special tokens with these roles, such as "cls".
+
+    Roles without a token are ignored.
     """
     found = {token for role in roles if role != "pad" and (token := getattr(vocabulary, role)) is not None}
     # A vocabulary may have a token spelled [PAD] without declaring it as its padding token.

@@ -21,8 +21,9 @@ _ROUNDING = 1e-9  # The sum of the shares may differ from 1 by this much, becaus
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MaskingSettings:
-    """Settings of an example's masks, in files (``bertdata create``) and at load. The defaults are for
-    loading.
+    """Settings of an example's masks, in files (``bertdata create``) and at load.
+
+    The defaults are for loading.
 
     masked_lm_prob: share of ids to mask.
     max_predictions_per_seq: most masks in an example. ``most_unmasked`` can require more.
@@ -80,8 +81,9 @@ class MaskingSettings:
 
     @property
     def kept_of_unchanged(self) -> float:
-        """Probability that a masked id which does not become [MASK] is kept. Otherwise it becomes a random
-        id.
+        """Probability that a masked id which does not become [MASK] is kept.
+
+        Otherwise it becomes a random id.
         """
         rest = self.kept_share + self.random_share
         return self.kept_share / rest if rest else 1.0

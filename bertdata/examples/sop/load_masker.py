@@ -50,7 +50,7 @@ def make_ngram_masker(
     of_data: Mapping[str, Any],
     engine: Engine | None = None,
 ) -> NgramMasker:
-    """Make the object that masks n-grams for one vocabulary. SettingsError if no n-grams can be drawn.
+    """Make the object that masks n-grams for one vocabulary. Raises SettingsError if no n-grams can be drawn.
 
     settings: settings of the masks at load.
     of_data: the settings in the dataset's manifest, empty if the dataset has no manifest. They determine the

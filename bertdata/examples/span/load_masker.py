@@ -93,7 +93,7 @@ def make_span_masker(
     of_data: Mapping[str, Any],
     engine: Engine | None = None,
 ) -> SpanMasker:
-    """Make the object that masks spans for one vocabulary. SettingsError if no spans can be drawn.
+    """Make the object that masks spans for one vocabulary. Raises SettingsError if no spans can be drawn.
 
     settings: settings of the masks at load.
     of_data: the settings in the dataset's manifest, empty if the dataset has no manifest. They determine the

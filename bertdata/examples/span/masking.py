@@ -97,8 +97,9 @@ def draw_spans(word_starts: Sequence[int], rules: SpanRules, stream: SpanStream)
 
 
 def _find_words(anchor: int, words: int, word_starts: Sequence[int]) -> range:
-    """Return the positions of ``words`` consecutive words. The first word is the one that contains the
-    anchor.
+    """Return the positions of ``words`` consecutive words.
+
+    The first word is the one that contains the anchor.
     """
     # For example, with the word starts [1, 0, 1, 1, 0], 2 words from the anchor 1 are the word at 0 and 1 and
     # the word at 2, which together are range(0, 3).

@@ -36,7 +36,7 @@ class ModernBertLoader(Iterator[Batch]):
     """Iterator over the batches of one rank (process of distributed training).
 
     It never ends, unless a single ``epoch`` is asked for. As in the original program, sequences at the end of
-    an epoch are lost if they do not fill a batch. DatasetError if an epoch has no full batch at all.
+    an epoch are lost if they do not fill a batch. Raises DatasetError if an epoch has no full batch at all.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class ModernBertLoader(Iterator[Batch]):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue after the batch at which ``state_dict`` returned this state.
 
-        SettingsError if the state belongs to another dataset or to other settings.
+        Raises SettingsError if the state belongs to another dataset or to other settings.
         """
         current = self.state_dict()
         for name in ("format", "data", "settings", "ids"):

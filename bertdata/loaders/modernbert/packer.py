@@ -56,8 +56,9 @@ class Packer:
         self._taken, self._buffer = state.taken, deque(state.waiting)
 
     def pack(self, rows: int) -> PackedRows | None:
-        """Pack the next batch into this many rows. Return None if not every row gets a sequence, at the
-        epoch's end.
+        """Pack the next batch into this many rows.
+
+        Return None if not every row gets a sequence, at the epoch's end.
 
         Each sequence goes to the row with the least room that is sufficient, and among equal rows to the
         first. A sequence that fits into no row waits for the next batch.

@@ -51,8 +51,9 @@ class ModelTokenizer:
 def read_model_tokenizer(directory: str) -> ModelTokenizer:
     """Read the tokeniser that AutoTokenizer of transformers 5 makes from a model's directory.
 
-    MissingInputError if the directory has no tokeniser.
-    VocabularyError if transformers refuses the directory, or if the class of its tokeniser is not known here.
+    Raises MissingInputError if the directory has no tokeniser.
+    Raises VocabularyError if transformers refuses the directory, or if the class of its tokeniser is not
+    known here.
     """
     files = ModelFiles(directory)
     _check_directory(files)
@@ -79,9 +80,11 @@ def matches_class(files: ModelFiles, name: str, settings: Mapping[str, Any]) -> 
     """Return True if a class of tokeniser gives the same result as the directory's tokenizer.json.
 
     Differences between their segment numbers are ignored.
+
     name: name of the class.
     settings: content of tokenizer_config.json, in which the name of the class is replaced.
-    VocabularyError if the class cannot make a tokeniser from the directory.
+
+    Raises VocabularyError if the class cannot make a tokeniser from the directory.
     """
     named = ModelFiles(files.directory)
     named.replace_object(TOKENIZER_CONFIG_NAME, {**settings, "tokenizer_class": name})

@@ -66,8 +66,9 @@ class ParsedCommandLine:
         self.warnings.extend(texts)
 
     def keys(self, phase: int = 0) -> dict[str, Any]:
-        """Return the values under the configuration keys of bertdata or the trainer. Values of None are left
-        out.
+        """Return the values under the configuration keys of bertdata or the trainer.
+
+        Values of None are left out.
 
         Values of flags and variables override the program's constants.
 
@@ -260,8 +261,9 @@ def _add_flag(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
 
 
 def _parse_number(text: str) -> float:
-    """Convert the text of a flag's value to a float, for argparse. NaN is refused with argparse's usual
-    message.
+    """Convert the text of a flag's value to a float, for argparse.
+
+    NaN is refused with argparse's usual message.
     """
     try:
         return parse_number(text)

@@ -140,8 +140,9 @@ class _ProgramFile:
         return versions[follows]
 
     def _read_tables(self, place: tuple[str, ...], base: Mapping[str, Table]) -> dict[str, Table]:
-        """Return the table of each sub-command. It contains the flags that all sub-commands share, then the
-        flags of this sub-command.
+        """Return the table of each sub-command.
+
+        It contains the flags that all sub-commands share, then the flags of this sub-command.
 
         place: path of keys to the version's entry.
         base: tables of the version that this version follows.
