@@ -109,8 +109,8 @@ class Objective(ABC):
     counts examples.
 
     declared: for each file format ("tfrecord", "hdf5", "parquet") the fields of its records, in the form of
-    ``schemas/example.json``. There are three further keys: "tfrecord_remasked" for Graphcore's order, "flat"
-    for packed rows in the layout of this name, and "huggingface" for a model's inputs.
+        ``schemas/example.json``. There are three further keys: "tfrecord_remasked" for Graphcore's order,
+        "flat" for packed rows in the layout of this name, and "huggingface" for a model's inputs.
 
     Class attributes:
 

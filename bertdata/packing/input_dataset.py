@@ -41,12 +41,12 @@ class InputDataset:
 
     opened: the dataset's shards and layout.
     recipe: name of the recipe (settings for one program's data) that it was made with. None if there was
-    none.
+        none.
     phase: training phase that it was made for. None if there is none.
     settings: settings that it was made with.
     vocabulary: path of the vocabulary file. None if the file is not available.
     inputs: the manifest's entries of the text files that the dataset was made from. None without a manifest.
-    The dataset's files then count as inputs, and their entries are made while their examples are counted.
+        The dataset's files then count as inputs, and their entries are made while their examples are counted.
     skipped: the manifest's entries of inputs that were left out.
     provenance: the manifests that the dataset was made from.
     lost_tokens: number of tokens of the inputs that are in no example. None if they were not counted.
@@ -119,7 +119,7 @@ def _open_verified(path: str, given: str | None, objective: str | None) -> Input
     """Open a dataset that has a manifest.
 
     given: the vocabulary that the user named. Its md5 must be that in the manifest. None takes the dataset's
-    own.
+        own.
     """
     if not (storage.is_directory(path) or path.endswith(".json")) and storage.exists(path):
         raise DatasetError(f"{path}: is a file, expected a dataset's directory; --unverified takes files")
@@ -207,7 +207,7 @@ class LengthCounts:
 
     histogram: number of examples by length.
     masks: largest number of masked positions of an example, by length. None if the lengths were read from a
-    lengths file, which does not record masks.
+        lengths file, which does not record masks.
     entry: the shard's file as an input of the packed dataset. None if the shard has a manifest.
     """
 

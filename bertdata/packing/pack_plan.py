@@ -22,7 +22,8 @@ class PackPlan:
     """A packing plan: how many rows to make for each combination of lengths.
 
     rows_by_lengths: sorted pairs of (lengths in ascending order, number of rows with these lengths). The
-    lengths add up to at most max_seq_length. Every example that the plan was made for has exactly one place.
+        lengths add up to at most max_seq_length. Every example that the plan was made for has exactly one
+        place.
     """
 
     max_seq_length: int

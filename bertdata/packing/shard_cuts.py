@@ -55,7 +55,7 @@ def divide_rows(
     rows: number of packed rows.
     layout: name of the layout of packed rows.
     num_shards: number of shards, of nearly equal size. None means the fixed number of rows per shard that the
-    layout has. If it has none, there are as many shards as in the source.
+        layout has. If it has none, there are as many shards as in the source.
     source_shards: number of shards of the source.
     """
     size = ROWS_PER_SHARD.get(layout)

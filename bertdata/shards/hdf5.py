@@ -76,7 +76,7 @@ class Hdf5Reader(ShardReader):
 
     file: the file, which must be seekable.
     objective: the examples' objective. None takes the one that the file names. If it names none, the built-in
-    objective with exactly the file's fields is taken.
+        objective with exactly the file's fields is taken.
     """
 
     layout: ShardLayout

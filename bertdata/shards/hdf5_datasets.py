@@ -64,7 +64,7 @@ class Hdf5Output:
         block_rows: number of rows in a chunk.
         objective: the examples' objective, which is stored as an attribute.
         shuffle: True applies HDF5's shuffle filter before gzip. It puts the lowest bytes of all items of a
-        chunk first, then the next bytes and so on.
+            chunk first, then the next bytes and so on.
         padding_id: id at padded positions, which is stored as an attribute if it is not 0.
         """
         self._written = 0

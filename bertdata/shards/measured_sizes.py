@@ -17,7 +17,7 @@ def share_largest_sizes(found: Iterable[tuple[str, ShardLayout, bool]]) -> list[
     measured in any file of the same objective. A file that records its sizes keeps its own layout.
 
     found: for each file its path, its layout, and whether the sizes were measured in the file
-    (``ShardReader.is_measured``).
+        (``ShardReader.is_measured``).
     """
     files = list(found)
     measured = [layout for _, layout, is_measured in files if is_measured]

@@ -96,7 +96,7 @@ def check_batch(
     smaller types.
 
     lowest: lowest allowed value by column name. It is needed for containers whose rows end at the first
-    padding value, which therefore cannot be stored itself.
+        padding value, which therefore cannot be stored itself.
     """
     length, lowest = compute_lengths(batch.ends), lowest or {}
     for ends, items in batch.ragged().items():

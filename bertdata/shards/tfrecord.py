@@ -117,7 +117,7 @@ class TFRecordReader(ShardReader):
 
         objective: the examples' objective. None takes the built-in objective with exactly the file's fields.
         padding_id: id at padded positions. None takes the id in the first record. If that record has no
-        padding, it is 0.
+            padding, it is 0.
         """
         self._file = file
         self._name = name
@@ -232,7 +232,7 @@ def decode_columns(
 
     name: the file, for errors.
     format: the kernel's record format, which defines the columns. The records are counted by its second
-    column, which must have one item per record.
+        column, which must have one item per record.
     first: number of the record at the file's current position.
     """
     # Blocks have a fixed size, so the last record of a block is usually cut. decode() stops before an

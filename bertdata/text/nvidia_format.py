@@ -11,7 +11,7 @@ class FormattedText:
 
     articles: the lines. An article without text is an empty line.
     outside: number of lines with text between ``</doc>`` and the next ``<doc id=``. They are dropped, as in
-    NVIDIA's program.
+        NVIDIA's program.
     """
 
     articles: list[str]

@@ -47,7 +47,7 @@ class TokenizerJson:
 
     path: path of the file.
     roles: pairs of a role, such as "mask", and the token with this role. Roles that are not listed have no
-    token.
+        token.
     between: text that is put between two sentences of a document before encoding.
     md5: md5 that the file must have whenever it is read. If empty, any md5 is accepted.
     """
@@ -63,7 +63,7 @@ class TokenizerJson:
         """Return the description of the tokeniser that a dataset's manifest contains.
 
         vocabulary: vocabulary of the file. If some of its ids have no token, the description includes its
-        size.
+            size.
         """
         size = vocabulary.size
         return {

@@ -83,6 +83,6 @@ def _count_changed(words: Sequence[str], change: Callable[[str], str]) -> int:
     """Count the words that change when they are converted to lower or upper case.
 
     change: ``str.lower`` or ``str.upper``. It is called once on all words together, which is faster than once
-    per word.
+        per word.
     """
     return sum(map(ne, words, change("\0".join(words)).split("\0")))

@@ -117,7 +117,7 @@ def make_post_processor(template: Template, vocabulary: Vocabulary, replaced: An
     """Make a post-processor for a tokenizer.json from a template.
 
     replaced: post-processor that the new post-processor replaces. Its steps that remove blanks from the
-    positions of tokens are kept.
+        positions of tokens are kept.
     """
     words = vocabulary.words
     # List each special token of the template once, in the order in which they occur around a pair.

@@ -12,12 +12,12 @@ class TextTokens(NamedTuple):
 
     ids: token ids of all texts.
     ends: for each text, the index in ``ids`` after its last token. Text i is ``ids[ends[i - 1]:ends[i]]``,
-    and the first text starts at 0.
+        and the first text starts at 0.
     starts: index of the first character of each token in its text, in code points (uint32). None if the
-    tokeniser does not report positions.
+        tokeniser does not report positions.
     stops: index after the last character of each token. Blanks that the token includes are counted.
     word_starts: one byte for each token, 1 if a word starts there, otherwise 0. None if the tokeniser does
-    not report it.
+        not report it.
     """
 
     ids: Buffer

@@ -136,7 +136,7 @@ class WordPieceJsonTokenizer:
         found: the documents that the kernel has encoded.
         data: text of all documents.
         left_out: three numbers for each document that was left out: its start and stop in ``data``, and the
-        number of documents in ``found`` that come before it.
+            number of documents in ``found`` that come before it.
         names: names of the texts, for error messages.
         """
         joined = _JoinedDocuments(self.vocabulary)

@@ -58,7 +58,7 @@ def extract_dump(
     engine: "native" for the C++ kernels, "python" for Python, None for the kernels if they are built.
     workers: number of threads (for the kernels) or processes (for Python).
     progress: function that is called from time to time with the current stage, the number of bytes read so
-    far, and the size of the dump.
+        far, and the size of the dump.
     limits: limits of time and memory for a single page.
 
     Raises InputError with the position for a damaged dump, and for a page that exceeds the limits. Raises

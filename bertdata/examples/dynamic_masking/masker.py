@@ -233,7 +233,7 @@ def _flatten_columns(batch_type: type[ExampleBatch], found: Mapping[str, Array])
     another.
 
     found: arrays by name of the column. The array of a column has the shape (N, P). The array under the name
-    of its end offsets has the number of used items of each example.
+        of its end offsets has the number of used items of each example.
     """
     made: dict[str, Array] = {}
     for ends, items in batch_type.ragged().items():

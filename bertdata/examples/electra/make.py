@@ -18,7 +18,7 @@ class ElectraMaker:
 
     inputs: number of inputs of the run.
     order: indices of the inputs in the order in which ELECTRA's program reads them. An index counts the
-    inputs sorted by name.
+        inputs sorted by name.
     """
 
     def __init__(

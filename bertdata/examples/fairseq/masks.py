@@ -33,7 +33,7 @@ class FairseqRules:
     """Settings of fairseq's masks, prepared for one dictionary.
 
     limits: for each id, the share of random tokens that are this id or an earlier one
-    (``compute_cumulative_shares``).
+        (``compute_cumulative_shares``).
     begins_word: one byte per id, 1 if the id begins a word. None means that ids are masked one by one.
     multiple: number of consecutive units (ids or words) that each mask covers.
     """

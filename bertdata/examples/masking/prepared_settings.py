@@ -20,12 +20,12 @@ class MaskingRules:
 
     mask: id of the token [MASK].
     replacements: ids from which random tokens are drawn. These are all tokens of the vocabulary, special
-    tokens included, as in Devlin et al. 2018.
+        tokens included, as in Devlin et al. 2018.
     never_masked: one byte per id, 1 if the id is never masked.
     continues_word: one byte per id, 1 if the id continues the word before it. All bytes are 0 if the
-    vocabulary does not show it.
+        vocabulary does not show it.
     needs_starts: True if whole words are masked, but the vocabulary does not show where words start. The
-    examples must then store it.
+        examples must then store it.
     """
 
     settings: MaskingSettings

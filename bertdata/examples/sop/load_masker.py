@@ -23,7 +23,7 @@ class NgramMasker(Masker):
     """Masks n-grams of words in examples whose ids belong to one vocabulary. It can be pickled.
 
     limits: cumulative probabilities of the numbers of words in an n-gram (``ngram_limits``). Empty to mask
-    single words.
+        single words.
     """
 
     def __init__(self, rules: MaskingRules, limits: list[float], engine: Engine) -> None:

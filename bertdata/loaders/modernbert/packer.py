@@ -36,7 +36,7 @@ class Packer:
     """Packs sequences into batches of rows with room for ``width`` ids each.
 
     lengths: number of ids of each sequence, in the epoch's order, at most ``width``. Sequences without ids
-    are skipped.
+        are skipped.
     batch_size: number of sequences that are read from the source at a time.
     buffer_size: most sequences that may have been read without being in a row yet.
     """

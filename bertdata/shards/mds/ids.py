@@ -102,7 +102,7 @@ def find_id_column(form: ShardForm, ids_type: str | None = None) -> str:
 
     form: the columns of the shard.
     ids_type: integer type of the ids. It is needed only if their column has the type bytes, which does not
-    show it.
+        show it.
     """
     for name in ID_COLUMNS:
         if name in form.names:

@@ -61,7 +61,7 @@ class DirectoryTokens:
 
     tokens: the tokens in the order in which transformers adds them.
     named: the special token of each key, such as "mask_token". The class of the tokeniser supplies a default
-    for a key that the files do not mention.
+        for a key that the files do not mention.
     """
 
     tokens: tuple[DirectoryToken, ...]
@@ -110,7 +110,7 @@ def add_tokens(
 
     known: tokens that are added first.
     more: tokens that are added afterwards. If a token is added twice, it keeps its id and gets the later
-    flags.
+        flags.
     vocabulary: ids of the model's tokens.
     """
     tokens: dict[str, DirectoryToken] = {}

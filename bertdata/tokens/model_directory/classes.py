@@ -40,9 +40,9 @@ class TokenizerClass:
     defaults: text of each special token by its key, such as "cls_token".
     needed: keys of the special tokens that must not be null.
     make_steps: function that makes the model, normaliser, pre-tokeniser and decoder from the files of a
-    directory and the special tokens.
+        directory and the special tokens.
     make_processor: function that makes the post-processor. None means that the post-processor of the
-    directory's tokenizer.json is used.
+        directory's tokenizer.json is used.
     """
 
     defaults: Mapping[str, str]

@@ -34,7 +34,7 @@ class ModelTokenizer:
     named: text of each special token by its key, such as "mask_token".
     own_file: path of the directory's own tokenizer.json if it describes the same tokeniser, otherwise None.
     vocabulary: the directory's vocab.txt if this file and its casing describe the same tokeniser, otherwise
-    None. The original programs of BERT can read such a file too.
+        None. The original programs of BERT can read such a file too.
     """
 
     directory: str

@@ -158,7 +158,7 @@ def _choose_replacements(characters: set[str]) -> dict[str, str]:
     """Choose a replacement for each character that sentencepiece uses itself.
 
     characters: all characters of the text. A replacement is a private-use character that is not among them.
-    The search goes downwards from the last code point of Unicode.
+        The search goes downwards from the last code point of Unicode.
     """
     unused = (chr(point) for point in range(0x10FFFD, 0xE000, -1) if chr(point) not in characters)
     return {character: next(unused) for character in _RESERVED_CHARACTERS if character in characters}

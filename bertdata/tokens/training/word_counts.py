@@ -29,7 +29,7 @@ class WordCounts:
     longest: the longest of these words.
     special: number of occurrences of each special token in the text.
     divisor: 1 if the whole text was counted. If ``counts`` is a sample of the text, the sample contains about
-    one of every ``divisor`` words.
+        one of every ``divisor`` words.
     """
 
     counts: Mapping[str, int]

@@ -20,7 +20,7 @@ class ArticlesManifest(NamedTuple):
 
     source: name, size and md5 of the dump.
     settings: the keys date (None: day of the dump's newest revision), templates, max_page_bytes, and
-    skip_pages if pages were left out.
+        skip_pages if pages were left out.
     extractor: name and version of the program whose output is reproduced.
     """
 

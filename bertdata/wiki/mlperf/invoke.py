@@ -44,7 +44,7 @@ def _take_arguments(names: tuple[str, ...], arguments: Arguments) -> list[str]:
     """Return the argument for each parameter of a function.
 
     names: names of the parameters. A parameter for which there is no argument with this name gets the next
-    unnamed argument, or an empty text if there is no more.
+        unnamed argument, or an empty text if there is no more.
     """
     # For example, the parameters may be ("s", "i", "j"), and the call "sub|abc|i=2|3". The arguments are
     # {"1": "abc", "i": "2", "2": "3"}. Then s is "abc" (the first unnamed argument), i is "2", and j is "3"
