@@ -186,7 +186,7 @@ class ColumnGroup:
 
     items: what messages call the items, if an example can have any number of them. Empty if an example has
         exactly one item, or one item per id.
-    size: name of the setting that limits the number of items in an example. Empty in the same cases.
+    size: name of the setting that limits the number of items in an example. Empty if ``items`` is empty.
     """
 
     name: str

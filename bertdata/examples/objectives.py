@@ -47,7 +47,7 @@ def find_plain_objective_name(name: str) -> str:
 def describe_objective(name: str) -> str:
     """Return an objective's name as messages show it, for example ``mlm (stored as mlm_word_starts)``.
 
-    Only the names of variants with word starts get such an addition.
+    Only the names of variants with word starts get an addition in brackets.
     """
     plain = find_plain_objective_name(name)
     return name if plain == name else f"{plain} (stored as {name})"

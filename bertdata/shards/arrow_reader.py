@@ -44,7 +44,7 @@ class ArrowReader(ShardReader):
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
         """Open the stream, and find the sizes of its examples.
 
-        objective: the examples' objective. None takes the one that the file's metadata names.
+        objective: the examples' objective. None takes the objective that the file's metadata names.
         """
         self._name, self._errors = name, list_pyarrow_errors()
         self._file = file

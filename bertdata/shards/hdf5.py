@@ -75,8 +75,8 @@ class Hdf5Reader(ShardReader):
     Any program may have written them, with any integer types.
 
     file: the file, which must be seekable.
-    objective: the examples' objective. None takes the one that the file names. If it names none, the built-in
-        objective with exactly the file's fields is taken.
+    objective: the examples' objective. None takes the objective that the file names. If the file names none,
+        it takes the built-in objective with exactly the file's fields.
     """
 
     layout: ShardLayout

@@ -170,7 +170,7 @@ class LddlReader(ShardReader):
         """Open the file and find the layout of its examples.
 
         vocabulary: converts the words to ids.
-        objective: the examples' objective. None takes the one that the file names.
+        objective: the examples' objective. None takes the objective that the file names.
         """
         self._name = name
         self._parquet = ParquetInput(file, name)

@@ -125,7 +125,7 @@ class VarlengthReader(ShardReader):
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
         """Open the file and find the layout of its examples.
 
-        objective: the examples' objective. None takes the one that the file names.
+        objective: the examples' objective. None takes the objective that the file names.
         """
         from bertdata.shards.hdf5_varlength import VarlengthColumn
 

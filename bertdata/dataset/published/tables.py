@@ -39,8 +39,8 @@ def load_table(name: str) -> list[PublishedFile]:
 
     name: name of a built-in table, or path of a .tsv file.
 
-    Raises UsageError for an unknown name and lists the known names. Raises InputError for a file that is not
-    such a table.
+    Raises UsageError for an unknown name and lists the known names. Raises InputError for a file that does
+    not have the columns label, bytes, md5 and paths.
     """
     if name.endswith(".tsv"):
         return _parse_table(decode_table(storage.read_bytes(name), name), name)

@@ -151,7 +151,7 @@ def find_spans(packed: PackedBatch, width: int) -> tuple[list[Array], list[int]]
     tokens, counts = np.diff(packed.token_ends, prepend=0), np.diff(packed.row_ends, prepend=0)
     # The numbers of all rows are computed in one array. A row has one number for each sequence, one for the
     # leading 0, and one for the width if it has padding.
-    # for each row, the index in that array after its last number
+    # ends: for each row, the index in that array after the row's last number.
     ends = np.cumsum(counts + 1 + (tokens < width))
     firsts = np.insert(ends[:-1], 0, 0)
     numbers = np.zeros(int(ends[-1]), np.int32)

@@ -117,7 +117,7 @@ def make_pack_reader(
     bertdata's Parquet files name their layout in the metadata. Other files are recognised by their fields.
 
     format: name of the container.
-    objective: the examples' objective. None takes the one that the file names.
+    objective: the examples' objective. None takes the objective that the file names.
     """
     make = _READERS.get(format)
     return None if make is None else make(file, name, engine, objective)

@@ -180,9 +180,9 @@ def _read_added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool
     added: list[AddedToken] = []
     for token, expected in zip(tokens, number_added_tokens(contents, ids), strict=True):
         content, normalized = token["content"], token["normalized"]
-        # ``tokenizers`` ignores the ids of added tokens in the file and numbers these tokens by itself. A
-        # file with other ids contradicts that. The class LibraryTokenizer runs such a file and reports the
-        # error.
+        # ``tokenizers`` ignores the ids of added tokens in the file and numbers these tokens by itself. If
+        # the file states other ids than ``tokenizers`` gives, the class LibraryTokenizer runs the file and
+        # reports the error.
         if not content or token["id"] != expected:
             raise _UnknownSetting(f"its added token {content!r} has another id than the library gives it")
         added.append(
