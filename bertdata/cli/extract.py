@@ -70,7 +70,10 @@ def add_find_date(parser: Parser) -> None:
         "label, bytes, md5 and paths",
     )
     group.add_argument(
-        "--until", type=parse_day, metavar="YYYY-MM-DD", help="last day to try (default: three years later)"
+        "--until",
+        type=parse_day,
+        metavar="YYYY-MM-DD",
+        help="with --find-date: last day to try (default: three years after --date)",
     )
     group.add_argument("--punkt-tables", metavar="DIR|URL", help=PUNKT_TABLES_HELP)
 

@@ -109,9 +109,13 @@ def _make_parser() -> Parser:
         f"{', '.join(SHEETS)}, or a number: the TFLOP/s that a device reaches (default: {DEFAULT_DEVICE})"
     )
     parser.add_argument("--hardware", metavar="NAME", help=hardware)
-    parser.add_argument("--output", metavar="FILE", help="write the plan as JSON, for --plan")
     parser.add_argument(
-        "--picture", metavar="FILE", help="draw the schedule of an update as SVG; ends in .svg"
+        "--output", metavar="FILE", help="write the plan as JSON, for the flag --plan of pretrain and split"
+    )
+    parser.add_argument(
+        "--picture",
+        metavar="FILE",
+        help="draw the order and times of an update's passes in this SVG file, whose name ends in .svg",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     add_overwrite(parser)

@@ -11,7 +11,11 @@ def add_tokenizer_flags(parser: Parser) -> None:
         help="vocabulary: its file, the name of a published one, or a directory that contains it; or a "
         "tokenizer.json (default: the copy stored with the run or its data)",
     )
-    parser.add_argument("--train-data", metavar="DIRECTORY", help="the run's training data, if it has moved")
+    parser.add_argument(
+        "--train-data",
+        metavar="DIRECTORY",
+        help="new place of the run's training data, if the data have moved",
+    )
     casing = parser.add_mutually_exclusive_group()
     casing.add_argument(
         "--lower-case",
