@@ -50,7 +50,7 @@ def add_recipe(parser: Parser) -> None:
         choices=tuple(RECIPES),
         metavar="NAME",
         help="recipe of bertdata create that will use the articles; it selects the extractor: 2.75 for "
-        f"{', '.join(pinned)}, 3.1.0 for the others",
+        f"{', '.join(pinned)}, 3.1.0 for all other recipes",
     )
 
 

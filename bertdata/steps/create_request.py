@@ -38,7 +38,7 @@ class GivenDatasetSettings:
 
     config: AnyPath | None = setting(
         None,
-        CONFIG_HELP.format("tables [container], [objective], [tokenizer], and [text] for records"),
+        CONFIG_HELP.format("the tables [container], [objective], [tokenizer], and for records [text]"),
         metavar="FILE.toml",
         record="",
     )

@@ -106,7 +106,8 @@ def _make_parser() -> Parser:
     memory = "memory of a device in GB of 10^9 bytes (default: the memory of the device in --hardware)"
     parser.add_argument("--memory", metavar="GB", help=memory)
     hardware = (
-        f"{', '.join(SHEETS)}, or a number: the TFLOP/s that a device reaches (default: {DEFAULT_DEVICE})"
+        f"device whose speed is assumed: {', '.join(SHEETS)}, or a number, the TFLOP/s that a device reaches "
+        f"(default: {DEFAULT_DEVICE})"
     )
     parser.add_argument("--hardware", metavar="NAME", help=hardware)
     parser.add_argument(

@@ -30,7 +30,9 @@ def find_task_data(name: str) -> FineTuningData:
 
 def add_task_flag(parser: Parser) -> None:
     """Add the flag ``--task`` to a parser."""
-    parser.add_argument("--task", required=True, metavar="NAME", help=", ".join(FINE_TUNED))
+    parser.add_argument(
+        "--task", required=True, metavar="NAME", help=f"fine-tuning task of the file: {', '.join(FINE_TUNED)}"
+    )
 
 
 def add_column_flags(parser: Parser) -> None:
