@@ -66,7 +66,8 @@ def make_parser() -> Parser:
         nargs="*",
         metavar="NAME",
         help="for vocab: name of the vocabulary (default: bert-base-uncased). For dump: language and date of "
-        f"the dump (YYYYMMDD or latest). For squad: version of SQuAD ({' or '.join(SQUAD_VERSIONS)}, default: {SQUAD_VERSIONS[0]})",
+        "the dump (YYYYMMDD or latest). For squad: version of SQuAD "
+        f"({' or '.join(SQUAD_VERSIONS)}, default: {SQUAD_VERSIONS[0]})",
     )
     parser.add_argument(
         "--language",

@@ -40,7 +40,7 @@ that the model supports). With --plan FILE, that plan is shown instead. All flag
 
 
 def run(arguments: list[str]) -> None:
-    """Plan how to split a model over devices, or read such a plan from a file. Print the plan.
+    """Plan how to split a model over devices, or read a plan from a file. Print the plan.
 
     Further flags write the plan to a file and draw a picture of it.
     """

@@ -22,7 +22,8 @@ def add_tokenizer_flags(parser: Parser) -> None:
         dest="lower_case",
         action="store_true",
         default=None,
-        help="lower-case the text and strip accents (default: as for the data; else yes unless the vocabulary has capitals)",
+        help="lower-case the text and strip accents (default: as for the data; else yes unless the "
+        "vocabulary has capitals)",
     )
     casing.add_argument(
         "--no-lower-case",
