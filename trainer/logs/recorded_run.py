@@ -194,8 +194,7 @@ def _read_log_run(log: str, path: str) -> RecordedRun:
 def _read_phases(folder: Path, state: Mapping[str, Any]) -> list[RecordedPhase]:
     """Read the phases of a run from its tables. The tables of earlier phases have a number in their names.
 
-    A table that is older than the run's first checkpoint may belong to an earlier run in the same directory.
-    Then it is ignored.
+    A table with a number may also belong to an earlier run in the same directory. Then it is ignored.
     """
     tables = [folder / TRAINING]
     if state.get("phase", 1) > 1:

@@ -51,8 +51,7 @@ class BertSettings(ExampleSettings):
     )
     masks: bool = setting(
         True,
-        "mask token ids (default); --no-masks: write examples without masks, which are masked when they "
-        "are loaded",
+        "mask token ids; --no-masks: write examples without masks, which are masked when they are loaded",
     )
     mask_share: float = repeat_setting(MaskingSettings, "mask_share")
     random_share: float = repeat_setting(MaskingSettings, "random_share")

@@ -36,8 +36,7 @@ class MlmSettings(ExampleSettings):
     whole_word_mask: bool = repeat_setting(MaskingSettings, "whole_word_mask")
     masks: bool = setting(
         True,
-        "mask token ids (default); --no-masks: write examples without masks, which are masked when they "
-        "are loaded",
+        "mask token ids; --no-masks: write examples without masks, which are masked when they are loaded",
     )
 
     def __post_init__(self) -> None:

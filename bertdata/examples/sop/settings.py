@@ -49,8 +49,7 @@ class SopSettings(ExampleSettings):
     kept_share: float = repeat_setting(MaskingSettings, "kept_share")
     masks: bool = setting(
         True,
-        "mask token ids (default); --no-masks: write examples without masks, which are masked when they "
-        "are loaded",
+        "mask token ids; --no-masks: write examples without masks, which are masked when they are loaded",
     )
 
     def __post_init__(self) -> None:

@@ -57,8 +57,7 @@ class SpanSettings(ExampleSettings):
     )
     masks: bool = setting(
         True,
-        "mask token ids (default); --no-masks: write examples without masks, which are masked when they "
-        "are loaded",
+        "mask token ids; --no-masks: write examples without masks, which are masked when they are loaded",
     )
 
     def __post_init__(self) -> None:
