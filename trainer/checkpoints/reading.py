@@ -22,7 +22,7 @@ from trainer.checkpoints.checkpoint import (
     get_checkpoints_folder,
 )
 from trainer.config.model_kinds import read_model_config
-from trainer.config.settings import get_key_schemas
+from trainer.config.settings import get_key_schemas, rename_to_keys
 from trainer.errors import CheckpointError
 
 
@@ -58,6 +58,9 @@ def read_state(path: Path) -> State:
         )
     if "lanes" in values:  # the name that earlier versions had for the key open_files
         values["open_files"] = values.pop("lanes")
+    # keys of the configuration that an earlier version called otherwise
+    if isinstance(values.get("config"), dict):
+        values["config"] = rename_to_keys(values["config"], f"{where}: config: ")
     state = _check_state_types(values, str(where))
     is_numbered = path.parent.name == "checkpoints" and path.name[5:].isdecimal()
     if is_numbered and int(path.name[5:]) != state.number:

@@ -17,7 +17,8 @@ _FINETUNE = """
     task task_dir task_train_file task_eval_file task_predict_file lower_case do_eval do_predict
     doc_stride doc_overlap max_query_length first_answer n_best_size max_answer_length
     version_2_with_negative null_score_diff_threshold
-    first_column second_column label_column labels regression heading quoting
+    text_column second_text_column label_column labels regression heading quoting
+    skip_bad_records
     new_head ignore_mismatched_sizes"""
 
 _EVALUATE = """
@@ -60,7 +61,7 @@ _VALUES = {
     "EPOCHS": "num_train_epochs",
     "GB": "device_memory",
     "GB/S": "bandwidth",
-    "COLUMN": "first_column second_column label_column",
+    "COLUMN": "text_column second_text_column label_column",
     "A,B": "labels decay_skips",
     "TEXT": "description",
 }

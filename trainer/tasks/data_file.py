@@ -23,11 +23,13 @@ class DataFile(NamedTuple):
     def md5(self) -> str:
         return compute_md5(self.data)
 
-    def text(self, expected: str) -> str:
+    def text(self, expected: str, *, keeps_wrong_bytes: bool = False) -> str:
         """Return the file as text, without a byte-order mark.
 
         InputError, with a remedy, if the file is compressed, binary, a shard of examples, or not in UTF-8.
         expected: what the file should be, for the message.
+        keeps_wrong_bytes: turn bytes that are not UTF-8 into lone surrogates (Python's error handler
+        "surrogateescape") instead of refusing the file.
         """
         path, data = self
         kind = find_kind(data[:HEAD_BYTES], path, whole=len(data) <= HEAD_BYTES)
@@ -35,7 +37,8 @@ class DataFile(NamedTuple):
             raise InputError(f"{path}: looks like {kind.name}, expected {expected}; {kind.remedy}")
         try:
             # The mark is removed after decoding, so that offsets in errors include it.
-            return data.decode().removeprefix("\ufeff")
+            errors = "surrogateescape" if keeps_wrong_bytes else "strict"
+            return data.decode(errors=errors).removeprefix("\ufeff")
         except UnicodeDecodeError as error:
             if (zero := data.find(0, 0, HEAD_BYTES)) >= 0:
                 raise InputError(

@@ -24,6 +24,7 @@ TABLE_FLAGS = (
     "scores",
     "heading",
     "quoting",
+    "skip_bad_records",
 )
 """Flags of ``features`` and ``score`` about tables. The function ``add_columns`` adds them to a parser."""
 
