@@ -69,7 +69,7 @@ def make_parser() -> Parser:
         "remask",
         parse_absl_boolean,
         False,
-        "write masked positions first (a flag of Graphcore's script)",
+        "put the masked tokens of an example before all others (a flag of Graphcore's script)",
     )
     _add_flag(
         parser,

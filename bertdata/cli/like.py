@@ -44,7 +44,7 @@ KEYS: dict[str, dict[str, str]] = {
     "lower_case": {**_SWITCH, "description": "lower-case the text"},
     "whole_word_mask": {**_SWITCH, "description": "mask whole words"},
     "dialect": {**_TEXT, "description": "program whose details of tokenizing and masking to follow"},
-    "remask": {**_SWITCH, "description": "write masked positions first"},
+    "remask": {**_SWITCH, "description": "put the masked tokens of an example before all others"},
     "pad_position_value": {**_WHOLE, "description": "with remask, position to write into empty slots"},
 }
 """JSON Schema of each setting that the flags of a program can set.

@@ -42,7 +42,8 @@ def make_parser() -> Parser:
     parser.add_argument(
         "path",
         metavar="PATH",
-        help="directory with a manifest, manifest, md5sum file, or with --table any directory",
+        help="what to check: a directory with a manifest, a manifest, an md5sum file or, with --table, any "
+        "directory",
     )
     parser.add_argument(
         "--table",
@@ -59,7 +60,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--anywhere",
         action="store_true",
-        help="md5sum file: also check files outside its directory (absolute paths, .., URLs)",
+        help="for an md5sum file: also check files outside its directory (absolute paths, .., URLs)",
     )
     parser.add_argument(
         "--chain",

@@ -8,8 +8,8 @@ def add_tokenizer_flags(parser: Parser) -> None:
     parser.add_argument(
         "--vocab",
         metavar="FILE|NAME",
-        help="vocabulary, a file or a name, or a tokenizer.json, or a directory with one of them (default: "
-        "the copy stored with the run or its data)",
+        help="vocabulary: its file, the name of a published one, or a directory that contains it; or a "
+        "tokenizer.json (default: the copy stored with the run or its data)",
     )
     parser.add_argument("--train-data", metavar="DIRECTORY", help="the run's training data, if it has moved")
     casing = parser.add_mutually_exclusive_group()

@@ -10,7 +10,7 @@ from bertdata.io.json_text import parse_json_text
 
 
 class DataFile(NamedTuple):
-    """A file's path and content."""
+    """The path and the content of a file with labelled data."""
 
     path: str
     data: bytes
@@ -26,17 +26,18 @@ class DataFile(NamedTuple):
     def text(self, expected: str, *, keeps_wrong_bytes: bool = False) -> str:
         """Return the file as text, without a byte-order mark.
 
-        InputError, with a remedy, if the file is compressed, binary, a shard of examples, or not in UTF-8.
-        expected: what the file should be, for the message.
-        keeps_wrong_bytes: turn bytes that are not UTF-8 into lone surrogates (Python's error handler
-        "surrogateescape") instead of refusing the file.
+        expected: what the file should be, for the error message.
+        keeps_wrong_bytes: whether bytes that are not UTF-8 become lone surrogates (Python's error handler
+            "surrogateescape"). Otherwise such a file is refused.
+        Raises InputError with a remedy if the file is compressed, binary, a shard of
+        examples, or not in UTF-8.
         """
         path, data = self
         kind = find_kind(data[:HEAD_BYTES], path, whole=len(data) <= HEAD_BYTES)
         if kind is not None and not kind.name.startswith("JSON"):
             raise InputError(f"{path}: looks like {kind.name}, expected {expected}; {kind.remedy}")
         try:
-            # The mark is removed after decoding, so that offsets in errors include it.
+            # The byte-order mark is removed after decoding, so that positions in decoding errors include it.
             errors = "surrogateescape" if keeps_wrong_bytes else "strict"
             return data.decode(errors=errors).removeprefix("\ufeff")
         except UnicodeDecodeError as error:
@@ -48,14 +49,16 @@ class DataFile(NamedTuple):
 
 
 def read_file(path: str) -> DataFile:
-    """Read a file."""
+    """Read a file of labelled data as a whole."""
     return DataFile(path, storage.read_bytes(path))
 
 
 def parse_json(text: str, where: str, expected: str, *, any_number: bool = False) -> Any:
-    """Return the JSON value of a text. InputError if the text is not JSON.
+    """Return the value of a JSON text. Raise InputError if the text is not JSON.
 
-    any_number: also accept NaN, Infinity, and numbers that are too large for a float.
+    where: place of the text, for the error message.
+    expected: what the text should be, for the error message.
+    any_number: whether NaN, Infinity and numbers that are too large for a float are accepted.
     """
     try:
         return parse_json_text(text, any_number=any_number)

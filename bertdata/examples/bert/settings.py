@@ -45,7 +45,9 @@ class BertSettings(ExampleSettings):
     )
     whole_word_mask: bool = repeat_setting(MaskingSettings, "whole_word_mask")
     remask: bool = setting(
-        False, "write masked positions first, in Graphcore's order (TFRecord only)", record="container"
+        False,
+        "put the masked tokens of an example before all others, as Graphcore's program does (TFRecord only)",
+        record="container",
     )
     masks: bool = setting(True, "mask token ids; without masks, examples are masked when they are loaded")
     mask_share: float = repeat_setting(MaskingSettings, "mask_share")

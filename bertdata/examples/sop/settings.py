@@ -30,7 +30,7 @@ class SopSettings(ExampleSettings):
     )
     random_next_sentence: bool = setting(
         False,
-        "half of the pairs get a random second segment, as in BERT; default: their segments are swapped",
+        "give half of the pairs a random second segment, as in BERT (default: swap their two segments)",
     )
     ngram: int = setting(3, "most consecutive words that are masked together", least=1, most=LONGEST_NGRAM)
     favor_shorter_ngram: bool = setting(
@@ -39,7 +39,9 @@ class SopSettings(ExampleSettings):
     )
     whole_word_mask: bool = repeat_setting(MaskingSettings, "whole_word_mask", default=True)
     permutation: bool = setting(
-        False, "also shuffle as many words as are masked; each takes half of max_predictions_per_seq"
+        False,
+        "also shuffle the ids of other words, as many as are masked; masked ids and shuffled ids each get "
+        "half of max_predictions_per_seq",
     )
     mask_share: float = repeat_setting(MaskingSettings, "mask_share")
     random_share: float = repeat_setting(MaskingSettings, "random_share")

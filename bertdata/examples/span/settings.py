@@ -26,7 +26,7 @@ class SpanSettings(ExampleSettings):
     objective: str = setting("span", "training objective of the examples")
     as_original: bool = setting(
         False,
-        "draw as SpanBERT's program does with a seeded NumPy, and drop sentences too long for a block",
+        "draw the same spans as SpanBERT's program with a seeded NumPy; drop sentences longer than a block",
     )
     max_predictions_per_seq: int = setting(
         0, "most masked positions in an example; 0: what masked_lm_prob gives for a full example"

@@ -154,7 +154,7 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "the weights stay on the IPU": (programs.IpuPrograms, "fetch", lambda plain: lambda self: None),
     "the moments stay in the checkpoint": (
         programs.IpuPrograms,
-        "_restore",
+        "_restore_moments",
         lambda plain: lambda self: None,
     ),
     "the loss is not marked": (
@@ -296,7 +296,7 @@ def test_phase_2_goes_on_from_phase_1s_weights_and_moments_and_counts_anew(train
     loaded = []
     monkeypatch.setattr(
         programs.IpuPrograms,
-        "_restore",
+        "_restore_moments",
         lambda self: loaded.append((self._moments, self.optimiser_step.applied)),
     )
     sizes = ["--max-seq-length=96", "--max-predictions-per-seq=12", "--phase2", "--steps-this-run=1"]
