@@ -40,6 +40,27 @@ def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:
     return found[max(found) if number is None else number]
 
 
+def choose_best_checkpoint(output_dir: str) -> tuple[Path, str]:
+    """Return the path of the checkpoint with which a run's best evaluation was made, and a line about it.
+
+    It is the newest checkpoint, and the line is empty, if the run has no best evaluation, or if the newest
+    checkpoint is the best.
+    Raises MissingInputError if there is no checkpoint.
+    """
+    newest = choose_checkpoint(output_dir)
+    best = read_state(newest).best
+    found = find_checkpoints(output_dir).get(best.get("number", -1))
+    if not best or found == newest:
+        return newest, ""
+    of_what = f"the best {best['metric']} ({best['value']:.5g})"
+    if found is None:
+        return (
+            newest,
+            f"{output_dir}: checkpoint {best['number']} with {of_what} is missing: taking {newest.name}",
+        )
+    return found, f"{output_dir}: taking {found.name} with {of_what}; the newest is {newest.name}"
+
+
 def read_state(path: Path) -> State:
     """Read a checkpoint's state. CheckpointError if the checkpoint is damaged or renamed, or another
     program's.

@@ -9,7 +9,7 @@ _FINETUNE = """
     output_dir overwrite_output_dir device compile checkpoint_every keep_checkpoints
     dist world_size
     start_from_ckpt resume_from resume
-    eval_every eval_batch_size
+    eval_every eval_batch_size keep_best patience
     max_seq_length seed rows vocab model_config
     batch_size accumulation global_batch_size precision optimiser weight_decay
     steps num_train_epochs lr_schedule base_learning_rate warmup
@@ -63,6 +63,7 @@ _VALUES = {
     "GB/S": "bandwidth",
     "COLUMN": "text_column second_text_column label_column",
     "A,B": "labels decay_skips",
+    "RESULT": "keep_best",
     "TEXT": "description",
 }
 _VALUE_OF_KEY = {key: value for value, keys in _VALUES.items() for key in keys.split()}

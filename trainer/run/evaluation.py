@@ -138,19 +138,13 @@ class Evaluation:
             text=self._evaluation.describe(results),
         )
 
-    def evaluate(self, strategy: Strategy, state: State, report: Reporter) -> bool:
-        """Evaluate the model after its newest update, and log the results. Return True if they reach the
-        target accuracy.
-        """
+    def evaluate(self, strategy: Strategy, state: State, report: Reporter) -> EvaluationRecord:
+        """Evaluate the model after its newest update, log the results, and return them."""
         report.describe(evaluation=self.note)
         report.begin_evaluation(state.step, state.trained)
         record = self.measure(strategy, step=state.step, trained=state.trained)
         report.evaluation(record.values(), record.text)
-        if not self.reaches_target(record):
-            return False
-        target = self._runtime.config.evaluation.target_accuracy
-        self._runtime.log(f"the target accuracy {target} is reached")
-        return True
+        return record
 
     def is_evaluation_missing(self, state: State, planned: PlannedUpdates) -> bool:
         """Return True if the resumed checkpoint should have been evaluated but was not.

@@ -213,8 +213,8 @@ def _format_label(given: Namespace, opened: Trained) -> str:
     opened.warn_of_length(len(feature.ids))
     if feature.whole_length > length:
         say_error(
-            f"trainer: warning: the text has {feature.whole_length:,} token ids (special tokens included), but "
-            f"only {length} are read"
+            f"trainer: warning: the text has {feature.whole_length:,} token ids (special tokens included), "
+            f"but only {length} are read"
         )
     with torch.no_grad():
         logits = model(make_single_batch(feature.ids, first_length=feature.first_length))[0].float()
