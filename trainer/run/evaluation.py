@@ -14,6 +14,7 @@ from trainer.errors import StopRequested
 from trainer.logs.evaluation_results import is_evaluated, read_evaluated_value
 from trainer.logs.reporter import Reporter
 from trainer.run.planned_updates import PlannedUpdates, crosses_multiple
+from trainer.run.processor_threads import suit_threads
 from trainer.run.strategies import find_inference
 from trainer.tasks.evaluation import TaskEvaluation
 from trainer.update.inference import Inference
@@ -108,7 +109,8 @@ class Evaluation:
         # A request to stop only ends the loop here, so that the device's context closes normally. The check
         # after the loop raises StopRequested again.
         inference = find_inference(strategy.worker, strategy) if isinstance(strategy, Strategy) else strategy
-        with inference.evaluating() as measure, suppress(StopRequested):
+        threads = suit_threads(device, inference.shape, batch_size, self._data.layout.max_seq_length)
+        with threads, inference.evaluating() as measure, suppress(StopRequested):
             for batch in batches:
                 workers.stopping.check(exchanges=inference.exchanges)
                 found = measure(batch)

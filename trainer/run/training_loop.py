@@ -36,6 +36,7 @@ from trainer.run.pending_updates import PendingUpdates
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.planned_updates import PlannedUpdates, crosses_multiple
+from trainer.run.processor_threads import suit_threads
 from trainer.run.runtime import find_model_config, make_model
 from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
@@ -60,8 +61,20 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     shape = shape or find_shape(runtime, data)
     # The new runtime knows this worker's share of the model: all of it, unless the model is divided.
     runtime = place_model(runtime, shape, data.layout.max_seq_length)
-    config, device = runtime.config, runtime.device
     planned = plan_updates(runtime, data)
+    length = data.layout.max_seq_length
+    with suit_threads(runtime.device, shape, planned.batch_size, length) as remark:
+        return _train_planned(planned, data, shape, remark)
+
+
+def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelConfig, remark: str) -> Training:
+    """Make the planned updates of a phase, or what remains of them. Return the training as it ended.
+
+    shape: settings of the model.
+    remark: remark about the number of threads, which the log appends to the description of the device.
+    """
+    runtime = planned.runtime
+    config, device = runtime.config, runtime.device
     runtime.log("building the model")
     order = planned.rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
     longest = find_longest_feature(data) if config.is_finetuning else data.layout.max_seq_length
@@ -82,7 +95,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     form = planned.form()
     # The loader's threads begin to read here, at the state's position in the data.
     loader = planned.loader(form, training.state)
-    described = device.describe()
+    described = f"{device.describe()}{remark}"
     after = training.state.logged_step if training.is_resumed else None
     rank, every = runtime.collective.rank, config.reports.log_every
     loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after)
