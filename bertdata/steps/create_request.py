@@ -176,8 +176,9 @@ class CreateRequest(GivenRun, GivenRecordSettings, GivenExampleSettings, GivenDa
 
     @property
     def dataset_settings(self) -> dict[str, Any]:
-        """Settings of the dataset that the caller has given, by name. Settings of its examples are not among
-        them.
+        """Settings of the dataset that the caller has given, by name.
+
+        Settings of its examples are not among them.
         """
         return collect_given(self, GivenDatasetSettings)
 

@@ -20,7 +20,7 @@ Request = TypeVar("Request")
 Result = TypeVar("Result")
 
 OWN_SETTINGS = "own_settings"
-"""Name of the request field that collects keywords which are no fields themselves, if a request has it."""
+"""Name of the field that collects keywords without a field of their own. Not every request has this field."""
 
 
 OBJECTIVE_HELP = """\

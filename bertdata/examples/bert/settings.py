@@ -15,9 +15,9 @@ class DialectRules:
     """How one program for BERT's data makes pairs of segments and masks.
 
     own_next_label: the label if ten draws of a random document all gave the example's own document. 1 means
-    that segment B counts as random, 0 that it counts as following A.
+        that segment B counts as random, 0 that it counts as following A.
     fills_predictions: True gives long examples additional masks, so that at most ``max_seq_length -
-    max_predictions_per_seq`` ids stay unmasked, as in Graphcore's program.
+        max_predictions_per_seq`` ids stay unmasked, as in Graphcore's program.
     """
 
     own_next_label: Literal[0, 1] = 1

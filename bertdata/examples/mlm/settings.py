@@ -15,7 +15,7 @@ class MlmSettings(ExampleSettings):
     """Settings that, together with the text and the vocabulary, determine the bytes of masked blocks.
 
     max_predictions_per_seq: most masked positions in an example. 0 means the number of masks that a full
-    block gets from masked_lm_prob.
+        block gets from masked_lm_prob.
     """
 
     objective: str = setting("mlm", "training objective of the examples")

@@ -19,6 +19,7 @@ class SpanSettings(ExampleSettings):
     """Settings that, together with the text and the vocabulary, determine the bytes of masked spans.
 
     max_predictions_per_seq: 0 means the number of masks that a full block gets from masked_lm_prob.
+
     The names ``replacement`` and ``endpoints``, and the names of their choices, are those of SpanBERT's
     program.
     """
