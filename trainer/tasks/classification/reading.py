@@ -254,7 +254,7 @@ def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = Tru
         columns, has_heading = task.test, True
     pairs: list[TextPair] = []
     skipped: list[str] = []
-    strict = not task.is_known
+    strict, known = not task.is_known, frozenset(task.labels or ())
     bad = BadRows(are_skipped=task.skips_bad, remedy=SKIP_REMEDY if labelled else "")
     for where, row in read_rows(file, heading=has_heading, quoting=task.quoting, strict=strict, bad=bad):
         missing = _find_missing_column(columns, row, labelled)
@@ -270,8 +270,9 @@ def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = Tru
         second = None if columns.second is None else row[columns.second]
         label = row[columns.label] if labelled else None
         pair = TextPair(row[columns.first], second, label, where)
-        if task.skips_bad and (fault := _find_label_fault(pair, task)) is not None:
-            bad.add(fault)
+        label_fault = _find_label_fault(pair, task, known) if task.skips_bad else None
+        if label_fault is not None:
+            bad.add(label_fault)
             continue
         pairs.append(pair)
     if not pairs:
@@ -373,15 +374,17 @@ def convert_labels(pairs: list[TextPair], task: ClassificationTask) -> list[int]
 
 def _refuse_faulty_labels(pairs: list[TextPair], task: ClassificationTask) -> None:
     """Raise InputError for the first label or score that the task cannot use."""
+    known = frozenset(task.labels or ())
     for pair in pairs:
-        if (fault := _find_label_fault(pair, task)) is not None:
+        if (fault := _find_label_fault(pair, task, known)) is not None:
             raise InputError(f"{fault}{SKIP_REMEDY}")
 
 
-def _find_label_fault(pair: TextPair, task: ClassificationTask) -> str | None:
+def _find_label_fault(pair: TextPair, task: ClassificationTask, known: frozenset[str]) -> str | None:
     """Return the place of an example and what is wrong with its label or score, or None if it is good.
 
     If the labels of the task are not known yet, every label is good except an empty one.
+    known: the labels of the task, as a set.
     """
     label = pair.label
     if label is None:
@@ -396,7 +399,7 @@ def _find_label_fault(pair: TextPair, task: ClassificationTask) -> str | None:
             f"{pair.where}: has an empty label; give it one (where it is a class: --labels with all labels, "
             "the empty one among them)"
         )
-    if label in task.labels:
+    if label in known:
         return None
     return f"{pair.where}: has the label {label!r}, expected one of {', '.join(task.labels)}"
 
