@@ -38,7 +38,7 @@ class GivenDatasetSettings:
 
     config: AnyPath | None = setting(
         None,
-        CONFIG_HELP.format("tables [container], [objective], [tokenizer], and [text] for records"),
+        CONFIG_HELP.format("the tables [container], [objective], [tokenizer], and for records [text]"),
         metavar="FILE.toml",
         record="",
     )
@@ -59,8 +59,8 @@ class GivenDatasetSettings:
     )
     roles: Mapping[str, str] | Sequence[str] | None = setting(
         None,
-        "with --tokenizer: token to use as cls, sep, pad, mask or unk where the tokenizer's files do not "
-        "say; may be repeated",
+        "with --tokenizer: token to use as cls, sep, pad, mask or unk if the tokenizer's files do not "
+        "name one; may be repeated",
         optional=True,
         metavar="NAME=TOKEN",
         flag="--role",

@@ -24,8 +24,8 @@ OWN_SETTINGS = "own_settings"
 
 
 OBJECTIVE_HELP = """\
-training objective of the examples (default: read from their manifest or fields). Your own objective must be
-named here, because no file may choose code to import"""
+training objective of the examples (default: read from their manifest or fields). An objective that you
+wrote must be named with this flag, because no file may choose which code is imported"""
 """Help text of the argument ``objective``, for steps that read existing examples."""
 
 PUNKT_TABLES_HELP = """\

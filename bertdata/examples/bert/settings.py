@@ -49,7 +49,10 @@ class BertSettings(ExampleSettings):
         "put the masked tokens of an example before all others, as Graphcore's program does (TFRecord only)",
         record="container",
     )
-    masks: bool = setting(True, "mask token ids; without masks, examples are masked when they are loaded")
+    masks: bool = setting(
+        True,
+        "mask token ids; --no-masks: write examples without masks, which are masked when they are loaded",
+    )
     mask_share: float = repeat_setting(MaskingSettings, "mask_share")
     random_share: float = repeat_setting(MaskingSettings, "random_share")
     kept_share: float = repeat_setting(MaskingSettings, "kept_share")
