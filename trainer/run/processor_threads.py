@@ -17,6 +17,7 @@ import torch
 
 from bertdata.io.process_pool import count_available_cores
 from trainer.config.model import ModelConfig
+from trainer.devices.choice import PROCESSOR
 from trainer.devices.device import Device
 from trainer.model.bert import PASSES
 from trainer.plugins import find
@@ -70,7 +71,7 @@ def suit_threads(device: Device, shape: ModelConfig, rows: int, length: int) -> 
     """
     before = torch.get_num_threads()
     useful = min(before, count_useful_threads(shape, rows, length))
-    if device.torch_device.type != "cpu" or useful == before or is_chosen_by_user(before):
+    if device.name != PROCESSOR or useful == before or is_chosen_by_user(before):
         yield ""
         return
     torch.set_num_threads(useful)
@@ -117,7 +118,7 @@ class BusyProcessorWatch:
         self._runtime = runtime
         # With several workers, the main thread also waits for the other workers.
         is_alone = runtime.collective.size == 1
-        self._is_watching = is_alone and runtime.device.torch_device.type == "cpu"
+        self._is_watching = is_alone and runtime.device.name == PROCESSOR
         self._seconds = self._processor_seconds = 0.0
         self.restart()
 

@@ -20,7 +20,7 @@ from trainer.run.processor_threads import (
 from trainer.workers.launchers import DEFAULT_THREADS
 
 CORES = 2
-CPU = SimpleNamespace(torch_device=torch.device("cpu"))
+CPU = SimpleNamespace(name="cpu")
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_the_number_that_dist_gives_to_its_workers_is_not_the_users(two_cores, m
 
 
 def test_an_accelerator_keeps_its_threads(two_cores):
-    with suit_threads(SimpleNamespace(torch_device=torch.device("cuda")), model(128, 2), 16, 48) as remark:
+    with suit_threads(SimpleNamespace(name="cuda"), model(128, 2), 16, 48) as remark:
         assert (torch.get_num_threads(), remark) == (CORES, "")
 
 
@@ -125,7 +125,7 @@ class Watched:
         monkeypatch.setattr(time, "thread_time", lambda: self.worked)
         runtime = SimpleNamespace(
             collective=SimpleNamespace(size=workers),
-            device=SimpleNamespace(torch_device=torch.device(device)),
+            device=SimpleNamespace(name=device),
             log=self.said.append,
         )
         self.watch = BusyProcessorWatch(runtime)  # type: ignore[arg-type]

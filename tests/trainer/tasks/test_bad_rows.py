@@ -76,6 +76,15 @@ def test_labels_and_scores_that_the_task_lacks_are_bad_rows():
     assert [pair.label for pair in found.pairs] == ["1", "-2.5"]
 
 
+def test_a_faulty_heading_is_never_left_out():
+    """The second row would be taken for the heading."""
+    with pytest.raises(InputError, match="line 1: byte 0xe4 is not UTF-8"):
+        read("t.tsv", b"t\xe4xt\tlabel\na\tx\nb\ty\n", skip_bad_records=True)
+    found = read("t.tsv", b"t\xe4xt\tx\na\tx\nb\ty\n", skip_bad_records=True, heading=False,
+                 text_column="0", label_column="1")  # fmt: skip
+    assert [pair.first for pair in found.pairs] == ["a", "b"]
+
+
 def test_a_table_of_bad_rows_alone_holds_no_examples():
     with pytest.raises(InputError, match="holds no examples; t.csv: line 2: lacks the column label"):
         read("t.csv", "text,label\na\nb\n", skip_bad_records=True)

@@ -102,26 +102,35 @@ def read_rows(
     if name.endswith(_JSON):
         return _read_json_objects(text, name, bad)
     is_csv = name.endswith(".csv")
-    rows = _split_rows(text, name, is_csv, quoting, bad)
+    rows = _split_rows(text, name, is_csv, quoting, heading, bad)
     return _name_columns(rows, name, heading, strict=is_csv or strict, bad=bad)
 
 
 def _split_rows(
-    text: str, name: str, is_csv: bool, quoting: str | None, bad: BadRows
+    text: str, name: str, is_csv: bool, quoting: str | None, heading: bool, bad: BadRows
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line number and the list of values of each row of a TSV or CSV text."""
+    """Yield the line number and the list of values of each row of a TSV or CSV text.
+
+    heading: whether the first row names the columns. Such a row is never left out, because the second row
+        would be taken for the heading.
+    bad: list to which all other faulty rows are added.
+    """
     data = text.encode(errors="surrogateescape")
     delimiting = find_delimiting(data[:HEAD_BYTES], name, "csv" if is_csv else "tsv", quoting=quoting)
     before = delimiting.passed
     for row in RowReader(io.BytesIO(data), delimiting, len(data) + 1):
         lines, before = row.line - before, row.line
+        fault = row.fault or _find_wrong_byte("".join(row.fields))
+        is_heading, heading = heading, False
+        if fault and is_heading:
+            raise InputError(f"{name}: line {row.line}: {fault}")
         if row.fault:
             # A quote that nothing closes makes one row of all lines up to the end of the file.
             where = f"line {row.line}"
             if bad.are_skipped and lines > 1:
                 where = f"lines {row.line - lines + 1} to {row.line}"
             bad.add(f"{name}: {where}: {row.fault}", lines=lines)
-        elif (fault := _find_wrong_byte("".join(row.fields))) is not None:
+        elif fault:
             bad.add(f"{name}: line {row.line}: {fault}", lines=lines)
         else:
             yield row.line, row.fields
