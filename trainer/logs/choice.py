@@ -5,9 +5,11 @@ from pathlib import Path
 
 from bertdata.errors import SettingsError
 from bertdata.io import storage
+from bertdata.io.notebook import is_in_notebook
 from trainer.config.settings import Config
 from trainer.logs.further_logs import make_loggers as further_loggers
 from trainer.logs.logs import Dllogger, Tables, Terminal
+from trainer.logs.notebook_bar import NotebookProgress
 from trainer.logs.progress_bar import ProgressBar
 from trainer.logs.reporter import Logger
 from trainer.tasks.task import Columns
@@ -38,4 +40,6 @@ def make_loggers(
     steps = config.schedule.steps * unit
     if sys.stderr.isatty() and not reports.no_progress_bar:
         return [ProgressBar(columns, steps, resume_step or 0, unit), *wanted]
+    if is_in_notebook() and not reports.no_progress_bar:
+        return [NotebookProgress(columns, steps, unit), *wanted]
     return [Terminal(columns, steps, unit), *wanted]
