@@ -9,7 +9,7 @@ from bertdata.dataset.verify_table import verify_table
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
-from bertdata.steps.progress import OnProgress, StepProgress
+from bertdata.steps.progress import GivenProgress, OnProgress, StepProgress
 from bertdata.steps.values import AnyPath, AnyPaths, convert_path, count_workers, list_paths
 
 STAGE = "verifying"
@@ -25,7 +25,7 @@ def verify(
     source: AnyPaths = (),
     objective: str | None = None,
     workers: int | None = None,
-    progress: OnProgress | None = None,
+    progress: GivenProgress = None,
 ) -> Report:
     """Return a report on a directory, manifest or md5sum file, as ``bertdata verify-md5`` does.
 
