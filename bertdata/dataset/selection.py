@@ -61,11 +61,6 @@ class SelectedExamples(OpenedDataset):
         for start in range(numbers.start, numbers.stop, _BLOCK):
             yield access.read_batch(range(start, min(start + _BLOCK, numbers.stop)))
 
-    @property
-    def stored(self) -> "SelectedExamples":
-        """The same examples as they are in the files."""
-        return replace(self, source=self.source.stored)
-
     def at_epoch(self, epoch: int) -> "SelectedExamples":
         """Return the same examples with the masks of another epoch."""
         return replace(self, source=self.source.at_epoch(epoch))

@@ -68,8 +68,8 @@ class Records:
     def write(self, directory: str | os.PathLike[str]) -> str:
         """Write the records as JSON lines into a directory, and return the path of the file.
 
-        The file is called ``records-MD5.jsonl``, with the md5 of its bytes. It is the source that a manifest
-        names, so that ``verify(..., chain=True, source=[path])`` can check it.
+        The file is called ``records-MD5.jsonl``, with the md5 of its bytes. A manifest of parts names its
+        source in this way, and the command ``segment`` makes the same parts from the file.
         """
         folder = os.fspath(directory)
         storage.make_directory(folder)

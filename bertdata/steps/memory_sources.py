@@ -40,7 +40,7 @@ def open_records(request: Request, name: str) -> Iterator[Request]:
         raise SettingsError(f"{name}: found both paths and records in memory, expected one or the other")
     if given.input_kind not in (None, _KIND):
         raise SettingsError(
-            f"input_kind is {given.input_kind!r}: records in memory have no kind; leave it out"
+            f"input_kind is {given.input_kind!r}, but records in memory have no kind of file; leave it out"
         )
     with TemporaryDirectory(prefix="bertdata-") as folder:
         paths = [source.write(folder) for source in records]
