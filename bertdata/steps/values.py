@@ -36,24 +36,24 @@ def list_paths(paths: AnyPaths) -> list[str]:
     return [convert_path(paths)]
 
 
-def list_sources(sources: AnySources) -> list[str | Records]:
+def list_sources(given: AnySources) -> list[str | Records]:
     """Return sources of text as a list of paths and of records in memory, in the same order.
 
     A DataFrame, a dataset of Hugging Face and an iterable of dicts become records. Texts in an iterable are
     paths, unless the iterable is wrapped as ``Records``.
     """
+    sources: Any = given
     if isinstance(sources, Records):
         return [sources]
     if is_table_of_records(sources) or isinstance(sources, Mapping):
         return [Records(sources)]
     if isinstance(sources, str | bytes | os.PathLike) or not isinstance(sources, Iterable):
-        return [convert_path(sources)]  # type: ignore[arg-type]  # raises an error for another type
+        return [convert_path(sources)]  # raises an error unless it is a path
     items = iter(sources)
     first = next(items, None)
     if isinstance(first, Mapping):
         return [Records(sources if isinstance(sources, Sequence) else chain([first], items))]
-    given: Iterable[Any] = [] if first is None else chain([first], items)
-    return [_convert_source(source) for source in given]
+    return [] if first is None else [_convert_source(source) for source in chain([first], items)]
 
 
 def _convert_source(source: Any) -> str | Records:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, field
 from io import TextIOBase
-from typing import Any, Literal, NamedTuple, TextIO, cast
+from typing import Literal, NamedTuple, TextIO, cast
 
 from trainer.functions.results import EvaluationResult
 from trainer.logs.reporter import Logger, Values
@@ -52,7 +52,8 @@ class ResultLogger(Logger):
     is_stopped: True if the run was stopped before its last update.
     """
 
-    def __init__(self, on_training: OnTraining | None) -> None:
+    def __init__(self, on_training: OnTraining | None, *, replaces_terminal: bool = False) -> None:
+        self.replaces_terminal = replaces_terminal
         self.rows: list[Values] = []
         self.evaluations: list[EvaluationResult] = []
         self.summary: Values = {}
@@ -104,7 +105,7 @@ def watch(progress: Progress) -> Iterator[Watched]:
     progress: how to show the progress.
     """
     on_training = progress if callable(progress) else None
-    watched = Watched(ResultLogger(on_training))
+    watched = Watched(ResultLogger(on_training, replaces_terminal=progress is not None))
     start = time.monotonic()
     lines = _Lines(sys.stderr if progress is None else None, watched.warnings)
     with redirect_stderr(cast(TextIO, lines)):
@@ -140,5 +141,5 @@ class _Lines(TextIOBase):
         return super().fileno() if self._target is None else self._target.fileno()
 
     @property
-    def encoding(self) -> Any:
+    def encoding(self) -> str:  # type: ignore[override]  # the base class has an attribute
         return "utf-8" if self._target is None else self._target.encoding

@@ -1,6 +1,7 @@
 """Choice of a run's logs."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from bertdata.errors import SettingsError
@@ -16,13 +17,18 @@ from trainer.tasks.task import Columns
 
 
 def make_loggers(
-    config: Config, columns: Columns, start: float, resume_step: int | None = None
+    config: Config,
+    columns: Columns,
+    start: float,
+    resume_step: int | None = None,
+    further: Sequence[Logger] = (),
 ) -> list[Logger]:
     """Return the loggers that the configuration asks for.
 
     columns: names of the columns that the task's metrics have in tables.
     start: time at which the run began, in seconds since 1970.
     resume_step: step after which the run resumes. Later rows are removed from the logs. None: a new run.
+    further: logs that the caller of the run has made.
     """
     output_dir, reports = str(config.run.output_dir), config.reports
     if storage.is_remote(output_dir):
@@ -34,6 +40,9 @@ def make_loggers(
         path = Path(reports.json_summary or folder / "dllogger.json")
         wanted.append(Dllogger(path, start, reports.json_summary_form, resume_step))
         wanted.append(Tables(folder, columns, resume_step))
+    wanted += further
+    if any(logger.replaces_terminal for logger in further):
+        return wanted
     # The terminal comes last, so that it is closed first. Packages that the other logs import may print
     # lines.
     unit = config.steps_of_update

@@ -17,7 +17,7 @@ class NotebookProgress(Terminal):
         self._bar = NotebookBar()
 
     def row(self, row: Values, time: float) -> None:
-        numbers = "  ".join(self.words(row).values())
+        numbers = "  ".join(self.format_numbers(row).values())
         self._bar.show(row["step"] / self._steps, f"step {row['step']}/{self._steps}  {numbers}")
 
     def say(self, line: str) -> None:

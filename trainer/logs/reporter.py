@@ -62,7 +62,11 @@ class Logger:
     plan: the numbers of ``RunPlan``.
     reach: the number of the update before an evaluation, and the number of examples trained on by then.
     close: a summary with dllogger's keys.
+
+    replaces_terminal: True for a log that takes the place of the lines or the bar on the terminal.
     """
+
+    replaces_terminal = False
 
     def row(self, row: Values, time: float) -> None: ...
 

@@ -84,8 +84,8 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     described = device.describe()
     after = training.state.logged_step if training.is_resumed else None
     rank, every = runtime.collective.rank, config.reports.log_every
-    loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after)
-    loggers += () if rank else runtime.loggers
+    further = runtime.loggers
+    loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after, further)
     # Everything above may raise an error. Only now the output directory is changed, so that a refused start
     # leaves nothing behind.
     runtime.on_machines(lambda: _prepare_directory(config, later_than))
