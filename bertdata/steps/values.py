@@ -48,7 +48,7 @@ def list_sources(given: AnySources) -> list[str | Records]:
     if is_table_of_records(sources) or isinstance(sources, Mapping):
         return [Records(sources)]
     if isinstance(sources, str | bytes | os.PathLike) or not isinstance(sources, Iterable):
-        return [convert_path(sources)]  # raises an error unless it is a path
+        return [convert_path(sources)]  # type: ignore[arg-type]  # raises an error unless it is a path
     items = iter(sources)
     first = next(items, None)
     if isinstance(first, Mapping):
