@@ -234,7 +234,7 @@ class ExampleDataset:
         """
         size = len(self)
         is_share = isinstance(test_size, float)
-        number = round(size * test_size) if is_share else convert_index(test_size)
+        number = round(size * test_size) if isinstance(test_size, float) else convert_index(test_size)
         if (is_share and not 0 < test_size < 1) or not 0 < number < size:
             raise SettingsError(
                 f"test_size is {test_size} of {size} examples, expected a share between 0 and 1, or a number "

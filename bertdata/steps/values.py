@@ -29,8 +29,11 @@ def convert_path(path: AnyPath) -> str:
     return found
 
 
-def list_paths(paths: AnyPaths) -> list[str]:
-    """Return one path or several paths as a list of strings, in the same order."""
+def list_paths(paths: AnySources) -> list[str]:
+    """Return one path or several paths as a list of strings, in the same order.
+
+    Raises SettingsError for records in memory, which are no paths.
+    """
     if isinstance(paths, Iterable) and not isinstance(paths, str | bytes):
         return [convert_path(path) for path in paths]
     return [convert_path(paths)]

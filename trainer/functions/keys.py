@@ -74,7 +74,7 @@ def _format_value(name: str, value: Any) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     if isinstance(value, os.PathLike):
-        return os.fspath(value)
+        return str(os.fspath(value))
     item = getattr(value, "item", None)  # numbers of NumPy and of torch
     if callable(item):
         return _format_value(name, item())
