@@ -34,9 +34,10 @@ def list_paths(paths: AnySources) -> list[str]:
 
     Raises SettingsError for records in memory, which are no paths.
     """
-    if isinstance(paths, Iterable) and not isinstance(paths, str | bytes):
-        return [convert_path(path) for path in paths]
-    return [convert_path(paths)]
+    given: Any = paths
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
+        return [convert_path(path) for path in given]
+    return [convert_path(given)]
 
 
 def list_sources(given: AnySources) -> list[str | Records]:
