@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from trainer.commands.pretrain import import_torch, warn_of_contradictions
+from trainer.commands.pretrain import warn_of_contradictions
 from trainer.config.flags import make_layered
 from trainer.config.task_names import expand_task_flags
 from trainer.errors import name_missing_extra
 from trainer.functions.keys import make_words
-from trainer.functions.progress import Progress, watch
+from trainer.functions.progress import Progress, announce_torch, watch
 from trainer.functions.results import EvaluationResult
 from trainer.run.path_check import refuse_run_inputs
 
@@ -33,7 +33,7 @@ def evaluate(*, progress: Progress = None, **keys: Any) -> EvaluationResult:
         layered = make_layered(expand_task_flags(words), _PROG)
         warn_of_contradictions(layered)
         refuse_run_inputs([layered[-1].config], evaluates=True)
-        import_torch()
+        announce_torch()
         from trainer.run.evaluate_run import evaluate_run
 
         evaluate_run(words, _PROG, loggers=[watched.logger])

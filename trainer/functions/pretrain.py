@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from trainer.commands.pretrain import import_torch, warn_of_contradictions
+from trainer.commands.pretrain import warn_of_contradictions
 from trainer.config.flags import make_layered
 from trainer.errors import name_missing_extra
 from trainer.functions.keys import make_words
-from trainer.functions.progress import Progress, watch
+from trainer.functions.progress import Progress, announce_torch, watch
 from trainer.functions.results import TrainingResult
 from trainer.run.path_check import check_paths
 
@@ -33,7 +33,7 @@ def pretrain(*, progress: Progress = None, **keys: Any) -> TrainingResult:
         warn_of_contradictions(layered)
         phases = [phase.config for phase in layered]
         check_paths(phases)
-        import_torch()
+        announce_torch()
         from trainer.functions.training import describe_training
         from trainer.run.pretrain import pretrain as run_phases
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from io import TextIOBase
 from typing import Literal, NamedTuple, TextIO, cast
 
+from bertdata.io.terminal import say_error
 from trainer.functions.results import EvaluationResult
 from trainer.logs.reporter import Logger, Values
+from trainer.workers.launchers import find_rank
 
 _WARNING = "trainer: warning: "
 
@@ -111,6 +113,15 @@ def watch(progress: Progress) -> Iterator[Watched]:
     with redirect_stderr(cast(TextIO, lines)):
         yield watched
     watched.seconds = time.monotonic() - start
+
+
+def announce_torch() -> None:
+    """Print a line that torch is being imported, unless it is imported already, because that takes seconds.
+
+    The command also lets Ctrl-C end the process during the import. A program with a notebook must not end.
+    """
+    if "torch" not in sys.modules and find_rank()[0] == 0:
+        say_error("trainer: importing torch")
 
 
 class _Lines(TextIOBase):

@@ -117,6 +117,14 @@ def test_a_stopped_run_says_so_and_goes_on(training_set, tmp_path):
     assert (finished.is_finished, finished.step) == (True, 10)
 
 
+def test_a_thread_that_may_not_handle_signals_trains_too(training_set, tmp_path):
+    from concurrent.futures import ThreadPoolExecutor
+
+    keys = {**KEYS, "steps": 5, "warmup": 0, "train_data": training_set, "output_dir": tmp_path / "run"}
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(face.pretrain, **keys, progress=False).result().is_finished
+
+
 def test_warnings_are_in_the_result(training_set, tmp_path):
     keys = {**KEYS, "train_data": training_set, "output_dir": tmp_path / "run", "progress": False}
     face.pretrain(**{**keys, "steps": 5, "warmup": 0})
