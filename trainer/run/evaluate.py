@@ -2,8 +2,9 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,12 @@ _PAUSE_SECONDS = 2.0  # seconds between two searches for new checkpoints
 
 
 def evaluate(
-    config: Config, *, poll: bool = False, timeout: float = math.inf, until_step: int | None = None
+    config: Config,
+    *,
+    poll: bool = False,
+    timeout: float = math.inf,
+    until_step: int | None = None,
+    loggers: Sequence[Logger] = (),
 ) -> None:
     """Evaluate one checkpoint, or with ``poll`` each new checkpoint of a run.
 
@@ -47,9 +53,10 @@ def evaluate(
     until_step: with ``poll``, evaluate in the way of MLPerf's program. That is, always take the newest
     checkpoint, take start_from_ckpt (as step 0) only while output_dir has no checkpoint, and end after a
     checkpoint of this step or a later one. None: evaluate every checkpoint.
+    loggers: further logs of the caller, which get everything that is logged.
     """
     config.require("eval_data", "output_dir")
-    runtime = open_runtime(config)
+    runtime = replace(open_runtime(config), loggers=tuple(loggers))
     evaluate_checkpoints(runtime, poll=poll, timeout=timeout, until_step=until_step)
     runtime.collective.close()
 
@@ -77,6 +84,7 @@ def evaluate_checkpoints(
         loggers = [
             Terminal(runtime.task.columns, config.schedule.steps),
             EvaluationResults(Path(folder)),
+            *runtime.loggers,
         ]
         if (mllog := make_mllog(config, Path(folder), runtime.task.columns)) is not None:
             loggers.append(mllog)

@@ -6,8 +6,9 @@ loop of pre-training trains on the features.
 
 import math
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from bertdata.dataset.reader import OpenedDataset
@@ -23,9 +24,11 @@ from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig, check_length
 from trainer.config.model_kinds import read_model_config
 from trainer.config.settings import Config, format_flag
+from trainer.config.task_config import require_task
 from trainer.data.named_tokenizer import find_vocabulary_warnings
 from trainer.data.rows import find_rows
 from trainer.data.trained_length import find_length_warnings, find_longest_feature
+from trainer.logs.reporter import Logger
 from trainer.run.agreement import check_same_data
 from trainer.run.best_checkpoint import check_best_metric
 from trainer.run.configured_shape import override_stored_settings
@@ -56,17 +59,17 @@ from trainer.tasks.task_files import (
 from trainer.update.worker import Runtime
 
 
-def finetune(config: Config, *, may_be_new: bool = False) -> None:
+def finetune(config: Config, *, may_be_new: bool = False, loggers: Sequence[Logger] = ()) -> None:
     """Train the configured task from a checkpoint, evaluate the model, and write predictions.
 
     The output directory gets everything that pre-training writes there, the task's predictions, and in
     ``features/`` the datasets that training and evaluation read.
     may_be_new: if ``--resume`` finds no run, start a new run without a warning.
+    loggers: further logs of the caller, which get everything that is logged.
     """
-    if not config.is_finetuning:
-        raise SettingsError("task is missing: give --task squad, or a classification by its name")
+    require_task(config)
     config.require("output_dir")
-    runtime = open_runtime(config)
+    runtime = replace(open_runtime(config), loggers=tuple(loggers))
     with ExitStack() as locks:
         lock_outputs(runtime, [config], locks)
         if config.run.do_train:

@@ -98,7 +98,8 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
     described = f"{device.describe()}{remark}"
     after = training.state.logged_step if training.is_resumed else None
     rank, every = runtime.collective.rank, config.reports.log_every
-    loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after)
+    further = runtime.loggers
+    loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after, further)
     # Everything above may raise an error. Only now the output directory is changed, so that a refused start
     # leaves nothing behind.
     runtime.on_machines(lambda: _prepare_directory(config, later_than))
@@ -256,6 +257,7 @@ def make_run_plan(training: Training, planned: PlannedUpdates, evaluation: "Eval
         trained=state.trained,
         step=state.step,
         sequence_length=planned.rows.data.layout.max_seq_length,
+        steps=planned.last,
     )
 
 

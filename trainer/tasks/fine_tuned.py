@@ -8,18 +8,19 @@ from bertdata.sources.delimited import QUOTING
 from trainer.plugins import FINE_TUNED, find
 
 if TYPE_CHECKING:
-    from trainer.tasks.prediction import Trained
+    from trainer.tasks.prediction import Prediction, Trained
 from trainer.tasks.names import find_task_name
 from trainer.tasks.task_data import FineTuningData
 
 
-def print_task_prediction(given: Namespace, opened: "Trained", task: str) -> None:
-    """Print the prediction of a fine-tuned model for the text on the command line.
+def predict_task(given: Namespace, opened: "Trained", task: str) -> "Prediction":
+    """Return the prediction of a fine-tuned model for the text on the command line.
 
     task: name of the task, in upper or lower case.
     """
     given.task = find_task_name(task)
-    find("task", given.task).print_prediction(given, opened)
+    found: Prediction = find("task", given.task).predict(given, opened)
+    return found
 
 
 def find_task_data(name: str) -> FineTuningData:
