@@ -58,11 +58,13 @@ class PathStep:
 
     details: pairs of a name and a value.
     fault: what is wrong at this step. It is empty if nothing is wrong.
+    marked: names of the details whose values differ from the same step of another path.
     """
 
     title: str
     details: tuple[tuple[str, str], ...] = ()
     fault: str = ""
+    marked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tests.support.browser import Browser
 from tests.support.commands import SMALL
 
 pytestmark = pytest.mark.browser
-SECTIONS = ["provenance", "settings", "lengths", "packing-and-bins", "masks", "next-sentences"]
+SECTIONS = ["provenance", "left-out", "settings", "lengths", "packing-and-bins", "masks", "next-sentences"]
 SECTIONS += ["unknown-words-and-word-lengths", "balance-of-shards", "frequent-and-rare-tokens", "examples"]
 
 
