@@ -33,7 +33,7 @@ _MOST_INSIDE = 3
 class Line:
     """A line of a chart, through points in ascending order of x.
 
-    dashed: True for a baseline, which is drawn in grey.
+    dashed: True for a baseline, which is drawn in grey unless it has a ``series``.
     markers: True if the points are single measurements. They are drawn as hollow markers joined by dots.
     smoothed: True for a noisy line. If it has many points, its running mean is drawn as a strong line over
         the points themselves, which are faint.
@@ -98,7 +98,8 @@ class LineChart(Chart):
         if self.whole_x:
             use_whole_number_ticks(panel.xaxis)
         if len(self.lines) > _MOST_INSIDE:
-            above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3, "borderaxespad": 0}
+            columns = 3 if panel.figure.get_figwidth() > self.page_size_inches[0] else 2
+            above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": columns, "borderaxespad": 0}
             panel.legend(fontsize="small", frameon=False, **above)
         elif len(self.lines) > 1:
             panel.legend(fontsize="small", frameon=False)
@@ -109,9 +110,10 @@ class LineChart(Chart):
         number: number of the line in the chart.
         """
         xs, ys = _thin_points(line.xs, line.ys)
-        colour = (
-            LIGHT["faint"] if line.dashed else series_colour(number if line.series is None else line.series)
-        )
+        if line.series is None:
+            colour = LIGHT["faint"] if line.dashed else series_colour(number)
+        else:
+            colour = series_colour(line.series)
         form: dict[str, Any] = {"linestyle": "--" if line.dashed else "-"}
         if line.is_smoothed:
             panel.plot(xs, ys, color=colour, linewidth=0.8, alpha=0.35)
@@ -168,15 +170,16 @@ def _choose_evenly(points: list[Any], most: int) -> list[Any]:
 def compute_running_mean(ys: Sequence[float]) -> list[float]:
     """Return the mean of a tenth of all points around each point.
 
-    Near an end, fewer points are taken, as many on one side as on the other. So the first and the last point
-    are unchanged, and a steep beginning is not flattened.
+    Near the beginning, fewer points are taken, as many on one side as on the other. So the first point is
+    unchanged, and a steep beginning is not flattened. Near the end, points are missing on one side only.
     """
     sums = [0.0, *accumulate(ys)]
     half = max(1, round(len(ys) * _SMOOTHED_SHARE / 2))
     found = []
     for place in range(len(ys)):
-        reach = min(half, place, len(ys) - 1 - place)
-        found.append((sums[place + reach + 1] - sums[place - reach]) / (2 * reach + 1))
+        reach = min(half, place)
+        first, end = place - reach, min(place + reach + 1, len(ys))
+        found.append((sums[end] - sums[first]) / (end - first))
     return found
 
 

@@ -1,9 +1,11 @@
-"""Units of axes. Large and small numbers get a larger or smaller unit, so that an axis shows short numbers."""
+"""Units of axes: large and small numbers get another unit, so that an axis shows short numbers."""
 
 _LARGE = ((1e9, "billions"), (1e6, "millions"), (1e3, "thousands"))
 _LEAST_SHORTENED = 10
 """Numbers are counted in thousands from ten thousand on, in millions from ten million on, and so on."""
 _SMALL = ((1e-3, "thousandths"), (1e-6, "millionths"), (1e-9, "billionths"))
+_LEAST_OF_SMALL = 0.2
+"""Numbers are counted in thousandths down to 0.2 thousandths, and so on."""
 _LEAST_PLAIN = 0.01
 """Axes whose largest number is smaller than this show thousandths or less."""
 
@@ -30,7 +32,7 @@ def choose_unit(largest: float, label: str) -> tuple[float, str]:
             return size, f"{label} ({name})"
     if 0 < largest < _LEAST_PLAIN:
         for size, name in _SMALL:
-            if largest >= size:
+            if largest >= _LEAST_OF_SMALL * size:
                 return size, f"{label} ({name})"
     return 1.0, label
 
