@@ -35,9 +35,19 @@ _REASONS = {
 
 def make_left_out_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
     """Return the section, or None if nothing is known about any of the datasets."""
+    # The table has the reasons that apply to a record of any of the datasets.
+    reasons = [
+        name
+        for name in LEFT_OUT_COUNTS
+        if any(getattr(parts.counts, name) for parts in _find_parts_manifests(datasets))
+    ]
+
+    def collect_facts(numbers: DatasetNumbers) -> Facts:
+        return _collect_facts(numbers, reasons)
+
     blocks: list[PageContent] = []
-    if any(_collect_facts(numbers) for numbers in datasets):
-        blocks.append(make_facts_table("What was left out, and why", datasets, _collect_facts))
+    if any(map(collect_facts, datasets)):
+        blocks.append(make_facts_table("What was left out, and why", datasets, collect_facts))
     known = [numbers for numbers in datasets if list(_make_details(numbers))]
     if known:
         blocks += place_side_by_side(known, lambda numbers: list(_make_details(numbers)))
@@ -46,13 +56,23 @@ def make_left_out_section(datasets: Sequence[DatasetNumbers]) -> ReportSection |
     return ReportSection("Left out", tuple(blocks), "Exact, from the manifests.")
 
 
-def _collect_facts(numbers: DatasetNumbers) -> Facts:
-    """Return the numbers about a dataset, from the first step to the last."""
+def _find_parts_manifests(datasets: Sequence[DatasetNumbers]) -> Iterator[TextManifest]:
+    """Yield the manifests of the parts that the datasets were made from, where the datasets have copies."""
+    for numbers in datasets:
+        if (parts := read_parts_manifest(numbers.dataset)) is not None:
+            yield parts
+
+
+def _collect_facts(numbers: DatasetNumbers, reasons: Sequence[str]) -> Facts:
+    """Return the numbers about a dataset, from the first step to the last.
+
+    reasons: names in LEFT_OUT_COUNTS of the reasons to list.
+    """
     facts: dict[str, Value] = {}
     if numbers.dataset.manifest is not None:
         facts |= _count_pages(numbers)
     if (parts := read_parts_manifest(numbers.dataset)) is not None:
-        facts |= _count_records(parts)
+        facts |= _count_records(parts, reasons)
     if numbers.dataset.manifest is not None:
         facts["input files left out"] = len(numbers.dataset.manifest.skipped)
     statistics = numbers.statistics
@@ -75,21 +95,22 @@ def _count_pages(numbers: DatasetNumbers) -> Iterator[tuple[str, Value]]:
         yield f"pages left out: {reason}", pages
 
 
-def _count_records(parts: TextManifest) -> Mapping[str, Value]:
-    """Return the numbers of records that were read, and of those left out, by reason. A reason that applies
-    to no record is not listed.
+def _count_records(parts: TextManifest, reasons: Sequence[str]) -> Mapping[str, Value]:
+    """Return the numbers of records that were read, and of those left out, by reason.
+
+    reasons: names in LEFT_OUT_COUNTS of the reasons to list.
     """
     counts = parts.counts
-    left_out = {reason: getattr(counts, reason) for reason in LEFT_OUT_COUNTS}
+    left_out = {reason: getattr(counts, reason) for reason in reasons}
     if parts.settings.get("recipe") != RECORDS:
         # Articles without text and held-out articles are among the articles here.
         facts: dict[str, Value] = {"articles": counts.articles}
-        facts |= {f"articles {_REASONS[name]}": found for name, found in left_out.items() if found}
+        facts |= {f"articles {_REASONS[name]}": found for name, found in left_out.items()}
         return facts
     # The documents of the manifest include those that are held out, but none that is left out otherwise.
     read = counts.articles + sum(found for name, found in left_out.items() if name != "withheld")
     facts = {"records read": read}
-    facts |= {f"records {_REASONS[name]}": found for name, found in left_out.items() if found}
+    facts |= {f"records {_REASONS[name]}": found for name, found in left_out.items()}
     total = sum(left_out.values())
     facts["records left out in all"] = total
     if read:
@@ -112,8 +133,7 @@ def _make_details(numbers: DatasetNumbers) -> Iterator[PageContent]:
 
 def _describe_texts(numbers: DatasetNumbers, parts: TextManifest | None) -> Iterator[str]:
     """Yield sentences about held-out texts, and about the list of the records that were left out."""
-    for told in describe_text_counts(numbers.dataset):
-        yield f"{told[:1].upper()}{told[1:]}."
+    yield from describe_text_counts(numbers.dataset)
     if parts is not None and any(entry.name == _REMOVED_LIST for entry in parts.files):
         yield f"The file {_REMOVED_LIST} beside the parts lists each of these records with its reason."
 

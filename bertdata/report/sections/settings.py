@@ -19,6 +19,9 @@ _WORDS = {
     "text.language": "language of the text",
     "text.sentences": "how sentences were found",
     "tokenizer.kind": "kind of tokeniser",
+    "tokenizer.file": "file of the tokeniser",
+    "tokenizer.roles": "special token with this role",
+    "tokenizer.between": "text between two lines of a document",
     "tokenizer.vocabulary.md5": "md5 of the vocabulary",
     "tokenizer.vocabulary.tokens": "distinct tokens of the vocabulary",
     "objective.name": "what a model learns from an example",
@@ -27,8 +30,15 @@ _WORDS = {
     "container.num_shards": "shards of the global shuffle",
     "container.padding_id": "id in empty places",
     "container.layout": "arrangement of packed rows",
+    "container.packing": "arrangement of packed rows",
+    "container.sequences_per_row": "most examples in a packed row",
+    "container.packing_method": "how the packed rows were planned",
+    "container.packing_seed": "seed of the order of the packed rows",
+    "container.packing_plan": "md5 of the plan of the packed rows",
 }
 
+_MOST_NAMED = 8
+"""Most names of settings that differ in the sentence about them."""
 _MASK_SETTINGS = frozenset(f"objective.{item.name}" for item in fields(MaskingSettings))
 """Full names of the settings about masks."""
 
@@ -71,7 +81,10 @@ def _describe_differences(rows: Sequence[tuple[Value, ...]], compared: Sequence[
     different = [str(rows[number][0]) for number in list_different_rows(compared)]
     if not different:
         return "All settings are the same."
-    return f"{len(different)} of {len(rows)} settings differ: {', '.join(different)}."
+    told = f"{len(different)} of {len(rows)} settings differ"
+    if len(different) > _MOST_NAMED:
+        return f"{told}. They are marked in the table."
+    return f"{told}: {', '.join(different)}."
 
 
 def _find_meaning(name: str) -> str:
