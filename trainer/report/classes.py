@@ -160,8 +160,8 @@ def _make_scores_table(names: Sequence[str], scores: Sequence[LabelScores]) -> D
         ("label", "examples", "precision (%)", "recall (%)", "F1 (%)"),
         tuple(rows),
         "Precision: share of the predictions of a label that are right. Recall: share of the examples of a "
-        "label that are found. F1: their harmonic mean. The means give each label that occurs the same weight; "
-        "a label that is never predicted has a precision of 0 in them.",
+        "label that are found. F1: their harmonic mean. The means give each label that occurs the same "
+        "weight, and a label that is never predicted has a precision of 0 in them.",
         page_rows=_PAGE_ROWS,
     )
 
