@@ -70,7 +70,8 @@ def _count_labels(task: ClassificationTask, data: OpenedDataset | None) -> list[
     with suppress(BertDataError):
         found = read_all_labels(task, data)
         if not len(found) or found.max() < len(task.labels or ()):
-            return np.bincount(found, minlength=len(task.labels or ())).tolist()
+            counts: list[int] = np.bincount(found, minlength=len(task.labels or ())).tolist()
+            return counts
     return None
 
 
