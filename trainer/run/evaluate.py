@@ -13,7 +13,7 @@ from bertdata.dataset.reader import open_dataset
 from bertdata.errors import BertDataError
 from bertdata.io.made_directories import make_directory_for_block
 from trainer.checkpoints.checkpoint import STATE, find_checkpoints
-from trainer.checkpoints.reading import choose_checkpoint, read_state
+from trainer.checkpoints.reading import choose_best_checkpoint, choose_checkpoint, read_state
 from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.config.settings import Config, format_flag
 from trainer.logs.evaluation_results import EvaluationResults
@@ -126,7 +126,7 @@ def _iterate_checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: b
         if not (newest and runtime.on_rank_0(lambda: bool(find_checkpoints(output_dir)))):
             yield start.start_from_ckpt
     elif not poll:
-        yield runtime.on_rank_0(lambda: str(choose_checkpoint(output_dir, start.resume_step)))
+        yield runtime.on_rank_0(lambda: choose_result(runtime, output_dir, start.resume_step))
     last = -1
     since = time.monotonic()
     while poll:
@@ -141,6 +141,20 @@ def _iterate_checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: b
             return
         else:
             time.sleep(min(_PAUSE_SECONDS, timeout))
+
+
+def choose_result(runtime: Runtime, output_dir: str, number: int | None = None) -> str:
+    """Return the path of a run's checkpoint to evaluate or to predict with. Only rank 0 calls this.
+
+    It is the checkpoint with this number. Without a number, it is the checkpoint of the best evaluation if
+    the run looks for it (keep_best), else the newest.
+    """
+    if number is not None:
+        return str(choose_checkpoint(output_dir, number))
+    path, choice = choose_best_checkpoint(output_dir)
+    if choice:
+        runtime.log(choice)
+    return str(path)
 
 
 def _read_unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments: Any) -> Any:

@@ -17,7 +17,7 @@ from pathlib import Path
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.formats.hub_cache import find_pretrained
 from trainer.checkpoints.learned_task import make_learned_task_config
-from trainer.checkpoints.reading import choose_checkpoint, read_state
+from trainer.checkpoints.reading import choose_best_checkpoint, choose_checkpoint, read_state
 from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.config.flags import make_config
 from trainer.errors import CheckpointError
@@ -94,6 +94,8 @@ def _find_first_checkpoint(config: Config) -> Path | None:
         return find_trainer_checkpoint(find_pretrained(path))
     if run.output_dir is None or not find_checkpoints(run.output_dir):
         return None
+    if start.resume_step is None:
+        return choose_best_checkpoint(run.output_dir)[0]
     return choose_checkpoint(run.output_dir, start.resume_step)
 
 

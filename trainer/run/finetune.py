@@ -27,9 +27,10 @@ from trainer.data.named_tokenizer import find_vocabulary_warnings
 from trainer.data.rows import find_rows
 from trainer.data.trained_length import find_length_warnings, find_longest_feature
 from trainer.run.agreement import check_same_data
+from trainer.run.best_checkpoint import check_best_metric
 from trainer.run.configured_shape import override_stored_settings
 from trainer.run.copying import copy_features
-from trainer.run.evaluate import evaluate_checkpoints
+from trainer.run.evaluate import choose_result, evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
 from trainer.run.machines import share_checkpoint
 from trainer.run.path_check import find_run_files
@@ -105,7 +106,8 @@ def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
         )
         check_same_data(runtime, {format_flag("train_data"): data})
         find_rows(config, data)  # refuse unsuitable data before the model is divided, which takes long
-        if not train_phase(runtime, data, shape).is_over:
+        training = train_phase(runtime, data, shape)
+        if not training.is_over and not training.ends_early:
             return
     elif config.data.eval_data is not None:
         evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
@@ -158,6 +160,7 @@ def _prepare_features(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any],
     if files.evaluation is None and given.do_eval and given.task_dir is not None:
         runtime.log(f"{given.task_dir}: holds no {describe_usual_names(given, 1)}: nothing is evaluated")
     if config.run.do_train:
+        check_best_metric(config, runtime.task.columns, evaluates=files.evaluation is not None)
         for warning in warn_of_same_file(files):
             runtime.log(f"warning: {warning}")
     keys |= {"vocab": found.path, "lower_case": lower_case, **_find_file_settings(runtime, files, checkpoint)}
@@ -273,7 +276,9 @@ def count_epoch_updates(config: Config, examples: int, update_examples: int) -> 
 
 
 def _write_predictions(runtime: Runtime, shape: ModelConfig, features: str) -> None:
-    """Write predictions for the task's file without answers, by the newest checkpoint or start_from_ckpt.
+    """Write predictions for the task's file without answers, by a checkpoint of the run or start_from_ckpt.
+
+    After training, it is the checkpoint of the best evaluation with keep_best, else the newest.
 
     The predictions are written to the folder ``predict`` in output_dir.
     shape: settings of the model.
@@ -283,7 +288,9 @@ def _write_predictions(runtime: Runtime, shape: ModelConfig, features: str) -> N
     output_dir, start = str(config.run.output_dir), config.start
     path = start.start_from_ckpt
     if path is None or config.run.do_train:
-        path = runtime.on_rank_0(lambda: str(choose_checkpoint(output_dir, start.resume_step)))
+        # A run that has trained has gone on from resume_step, and does not predict with that checkpoint.
+        number = None if config.run.do_train else start.resume_step
+        path = runtime.on_rank_0(lambda: choose_result(runtime, output_dir, number))
     data = runtime.task.open(config, features, shape.vocab_size)
     runtime = place_model(runtime, shape, data.layout.max_seq_length)
     model = make_model(runtime, shape)

@@ -25,6 +25,7 @@ from trainer.data.rows import find_rows
 from trainer.data.trained_length import find_length_warnings
 from trainer.devices.opening import set_device
 from trainer.run.agreement import check_same_data
+from trainer.run.best_checkpoint import check_best_metric
 from trainer.run.machines import share_checkpoint
 from trainer.run.path_check import require_paths
 from trainer.run.runtime import open_runtime
@@ -89,6 +90,8 @@ def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool
             for config in phases
         ]
     )
+    for config in phases:
+        check_best_metric(config, runtime.task.columns, evaluates=config.data.eval_data is not None)
     # Stop here if two workers have different data. They would train together on wrong examples without any
     # error.
     for config, *both in zip(phases, opened, evaluated, strict=True):

@@ -90,3 +90,9 @@ def add_column_flags(parser: Parser) -> None:
         help="meaning of double quotes: csv (they enclose a value) or none (they are text) (default: csv for "
         ".csv, none for .tsv)",
     )
+    group.add_argument(
+        "--skip-bad-records",
+        action="store_true",
+        help="leave out and count rows that are malformed, lack a column, or have a bad label or score; "
+        "without this flag the first such row ends the command with an error",
+    )

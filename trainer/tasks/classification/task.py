@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DataError, SettingsError, UsageError
 from bertdata.examples.columns import Array
-from bertdata.io.terminal import dump_printable_json, say
+from bertdata.io.terminal import dump_printable_json, say, say_error
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
@@ -211,6 +211,11 @@ def _format_label(given: Namespace, opened: Trained) -> str:
     length = min(TableData.choose_feature_length(config), longest) if is_trained else longest
     (feature,) = make_features([pair], [0], opened.tokenizer, length)
     opened.warn_of_length(len(feature.ids))
+    if feature.whole_length > length:
+        say_error(
+            f"trainer: warning: the text has {feature.whole_length:,} token ids (special tokens included), "
+            f"but only {length} are read"
+        )
     with torch.no_grad():
         logits = model(make_single_batch(feature.ids, first_length=feature.first_length))[0].float()
     if read.function == NONE:
