@@ -31,6 +31,7 @@ from trainer.errors import StopRequested
 from trainer.logs.choice import make_loggers
 from trainer.logs.reporter import Reporter, RunPlan
 from trainer.run.best_checkpoint import describe_best, has_lost_patience
+from trainer.run.command_line import find_command_line
 from trainer.run.path_check import check_output_is_free
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.placing import place_model
@@ -233,7 +234,9 @@ def announce_start(
     if device.compiles or device.compiles_always:
         compiling = ", which compiles the model, as does the first micro-batch of each other size"
     runtime.log(f"reading the first examples, making the first update{compiling}")
+    command = find_command_line()
     report.describe(
+        **({} if command is None else {"command": command}),
         start_point=training.start_point,
         updates=planned.describe(),
         micro_batches=form.describe(),
