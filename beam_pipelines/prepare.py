@@ -51,7 +51,7 @@ from bertdata.steps.values import convert_optional_path, list_paths
 from bertdata.text.directory import refuse_text_inputs
 from bertdata.text.escaped_articles import find_escape_warnings
 from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings
-from bertdata.text.languages import list_language_notes
+from bertdata.text.languages import ENGLISH, list_language_notes
 from bertdata.text.load_splitter import fetch_tables
 from bertdata.text.mlperf_evaluation import add_remedy
 from bertdata.text.part_settings import PartSettings
@@ -98,9 +98,8 @@ def _prepare(flags: argparse.Namespace, beam_arguments: list[str], plan: CreateP
     sets_of = partial(plan_part_sets, plan, flags.tokenizer_file, has_test_shards=has_test_shards)
     early = sets_of([])
     if (stage := text or records) is not None:
-        language = stage.language if stage.tables() else None
-        check_text(flags.text, language, flags.punkt_tables, list_targets(early))
-        say(*list_language_notes(stage.language))
+        check_text(flags.text, stage, flags.punkt_tables, list_targets(early))
+        say(*list_language_notes(stage.language or ENGLISH))
     if flags.input_kind == "dump":
         check_books(flags.books)
     plan.check_tokenizer(flags.tokenizer_file)
@@ -206,12 +205,12 @@ def preview_run(
 
 
 def check_text(
-    directory: str, language: str | None, punkt_tables: str | None, targets: tuple[Target, ...]
+    directory: str,
+    settings: SegmentSettings | PartSettings,
+    punkt_tables: str | None,
+    targets: tuple[Target, ...],
 ) -> None:
-    """Check the text directory and Punkt's tables before the run, so that a fault does not end it later.
-
-    language: None if no text is split into sentences.
-    """
+    """Check the text directory and Punkt's tables before the run, so that a fault does not end it later."""
     for target in targets:
         dataset = target.dataset
         if storage.join(directory, "").startswith(storage.join(dataset.directory, "")):
@@ -219,8 +218,7 @@ def check_text(
                 f"--text {directory}: lies within the dataset {dataset.directory}; choose another"
             )
         dataset.refuse_others(inputs_known=False)
-    if language is not None:
-        fetch_tables(language, punkt_tables)  # downloads the tables once, before all workers would try
+    fetch_tables(settings, punkt_tables)  # downloads the tables once, before all workers would try
 
 
 def check_books(patterns: list[str]) -> None:

@@ -180,7 +180,8 @@ class SplitPiece(beam.DoFn):  # type: ignore[misc]
         self._step = PieceToDocuments(stage.plan.settings, stage.load_splitter, stage.load_splitter.engine)
 
     def setup(self) -> None:
-        if self._stage.plan.settings.sentences == "punkt":
+        settings = self._stage.plan.settings
+        if settings.sentences == "punkt" and settings.records.language_field is None:
             self._stage.load_splitter()
 
     def process(self, piece: tuple[PieceKey, StageBytes]) -> Iterator[Any]:

@@ -115,6 +115,8 @@ def make_record(
     language = None
     if settings.language_field is not None:
         language = get_value(fields, settings.language_field)
+        if language is MISSING or language is None or language == "":
+            return Record(number, text, identity)  # ``normalise_texts`` decides what its language is
         if not isinstance(language, str):
             found = _quote_value(language, settings.language_field, line)
             fault = f"its field {settings.language_field!r} is {found}, expected a language"

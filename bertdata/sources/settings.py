@@ -21,13 +21,15 @@ class RecordSettings:
     )
     id_field: str | None = setting(None, "field that holds a record's id, for error messages")
     language_field: str | None = setting(
-        None, "field that holds a record's language, an ISO 639-1 code that must equal --language"
+        None,
+        "field that holds a record's language, an ISO 639-1 code, whose splitter finds the sentences of the "
+        "record; --language is for records in which the field is missing",
     )
     max_record_bytes: int = setting(1 << 24, "longest text that a record may have, in bytes of UTF-8")
     skip_bad_records: bool = setting(
         False,
-        "leave out and count records that are malformed, empty, too long or in another language; without "
-        "this flag the first such record ends the run with an error",
+        "leave out and count records that are malformed, empty, too long or in an unknown language; "
+        "without this flag the first such record ends the run with an error",
     )
     quoting: str | None = setting(
         None,

@@ -46,6 +46,7 @@ class GivenRecordSettings:
     separator: str | None = repeat_setting(RecordSettings, "separator")
     no_heading: bool | None = repeat_setting(RecordSettings, "no_heading", default=None)
     as_is: bool | None = repeat_setting(RecordSettings, "as_is", default=None)
+    keep_languages: str | None = repeat_setting(SelectionSettings, "keep_languages")
     exclude: AnyPaths | None = repeat_setting(SelectionSettings, "exclude", default=None)
     exclude_ngram: int | None = repeat_setting(SelectionSettings, "exclude_ngram", default=None)
     dedup: str | None = repeat_setting(SelectionSettings, "dedup")

@@ -13,7 +13,7 @@ from bertdata.text.settings import PUNKT_NAMES, TEXT_RECIPES, YES_NO, SegmentSet
 
 LANGUAGE_SETTINGS = ("language", "punkt", "abbreviations")
 """Settings of ``SegmentSettings`` that apply to every input, records included."""
-SHARED_FLAGS = ("input_kind", "language", "escaped_articles")
+SHARED_FLAGS = ("input_kind", "language", "keep_languages", "escaped_articles")
 """Flags, other than those of ``RecordSettings``, of commands that read records instead of parts."""
 
 _PART_FIELDS = ("part_size", "sentences")
@@ -27,6 +27,7 @@ _METAVARS = {
     "text_field": "FIELD",
     "id_field": "FIELD",
     "language_field": "FIELD",
+    "keep_languages": "CODES",
     "max_record_bytes": "BYTES",
     "separator": "CHARACTER",
     "exclude": "FILE",
@@ -78,8 +79,11 @@ def add_part_settings(parser: argparse._ActionsContainer) -> None:
 
 
 def add_record_settings(parser: argparse._ActionsContainer) -> None:
-    """Add a flag for each field of ``RecordSettings``. The value of an absent flag is None."""
-    _add_flags(parser, fields(RecordSettings))
+    """Add a flag for each field of ``RecordSettings``, and --keep-languages. The value of an absent flag is
+    None.
+    """
+    keep = [item for item in fields(SelectionSettings) if item.name == "keep_languages"]
+    _add_flags(parser, (*fields(RecordSettings), *keep))
 
 
 def _add_flags(parser: argparse._ActionsContainer, items: Iterable[Field[Any]]) -> None:
