@@ -6,13 +6,14 @@ from typing import Any
 from bertdata.config.declared import setting
 from bertdata.errors import SettingsError
 from bertdata.sources.delimited import QUOTING, parse_separator
+from bertdata.sources.encoding import UTF_8, normalise_encoding
 
 MOST_RECORD_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordSettings:
-    """Settings for reading records: fields, longest text, unusable records, CSV format."""
+    """Settings for reading records: fields, longest text, unusable records, encoding, CSV format."""
 
     text_field: str | None = setting(
         None,
@@ -30,6 +31,11 @@ class RecordSettings:
         False,
         "leave out and count records that are malformed, empty, too long or in an unknown language; "
         "without this flag the first such record ends the run with an error",
+    )
+    encoding: str = setting(
+        UTF_8,
+        "encoding of the source files, by any name that Python knows, such as cp1252 or utf-16. In Parquet "
+        "and Arrow, it is the encoding of binary columns",
     )
     quoting: str | None = setting(
         None,
@@ -54,6 +60,7 @@ class RecordSettings:
     def __post_init__(self) -> None:
         if self.quoting not in (None, *QUOTING):
             raise SettingsError(f"quoting is {self.quoting!r}, expected one of {', '.join(QUOTING)}")
+        object.__setattr__(self, "encoding", normalise_encoding(self.encoding))
         if self.separator is not None:
             object.__setattr__(self, "separator", parse_separator(self.separator))
         if not 1 <= self.max_record_bytes <= MOST_RECORD_BYTES:
@@ -84,5 +91,7 @@ class RecordSettings:
             "language_field": self.language_field,
             "max_record_bytes": self.max_record_bytes,
         }
+        if self.encoding != UTF_8:
+            found["encoding"] = self.encoding
         further = {name: getattr(self, name) for name in ("quoting", "separator", "no_heading", "as_is")}
         return found | {name: value for name, value in further.items() if value}

@@ -42,6 +42,7 @@ class GivenRecordSettings:
     language_field: str | None = repeat_setting(RecordSettings, "language_field")
     max_record_bytes: int | None = repeat_setting(RecordSettings, "max_record_bytes", default=None)
     skip_bad_records: bool | None = repeat_setting(RecordSettings, "skip_bad_records", default=None)
+    encoding: str | None = repeat_setting(RecordSettings, "encoding", default=None)
     quoting: str | None = repeat_setting(RecordSettings, "quoting")
     separator: str | None = repeat_setting(RecordSettings, "separator")
     no_heading: bool | None = repeat_setting(RecordSettings, "no_heading", default=None)

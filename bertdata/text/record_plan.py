@@ -63,7 +63,7 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
     kind: kind of all files. None: the kind of each file is recognised from its bytes.
     """
     text = choose_training_text(expand_patterns(sources))
-    found = find_sources(text.paths, kind, as_is=settings.records.as_is)
+    found = find_sources(text.paths, kind, as_is=settings.records.as_is, encoding=settings.records.encoding)
     refuse_file_lists(found.files)
     refuse_held_out(found.files)
     named = zip(found.files, found.kinds, strict=True)

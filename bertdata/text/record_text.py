@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterable
 
 from bertdata.errors import InputError
+from bertdata.sources.encoding import describe_undecodable
 from bertdata.sources.plain_text import measure_text_lines, split_text_lines
 from bertdata.sources.records import BadRecord, Reason, Record
 from bertdata.text.languages import EXPECTED_LANGUAGE, find_tagged_language
@@ -100,8 +101,11 @@ def _normalise_text(record: Record, settings: PartSettings) -> bytes | BadRecord
     try:
         body = "".join([line + "\n" for line in split_text_lines(record.text)]).encode()
     except UnicodeEncodeError as error:
-        half = error.object[error.start]
-        what = f"byte 0x{ord(half) - 0xDC00:02x} is not UTF-8" if half >= "\udc80" else "half a character"
+        # The reader of CSV keeps a byte that is not UTF-8 as a surrogate from U+DC80 to U+DCFF.
+        wrong = error.object[error.start : error.start + 3]
+        data = bytes(ord(half) - 0xDC00 for half in wrong if "\udc80" <= half <= "\udcff")
+        is_byte = "\udc80" <= wrong[0] <= "\udcff"
+        what = describe_undecodable(data, 0, settings.records.encoding) if is_byte else "half a character"
         return _make_bad_record(record, "malformed", what)
     if not body:
         return _make_bad_record(record, "empty", "has no text")
@@ -126,7 +130,7 @@ def make_bad_record_error(path: str, numbers: int, bad: BadRecord) -> InputError
         in the piece. For JSON lines, blank lines count too.
     """
     identity = "" if bad.id is None else f" (id {bad.id})"
-    return InputError(
-        f"{path}: record {numbers + bad.number}: {bad.fault}{identity}; repair it, or leave such records "
-        "out: --skip-bad-records"
-    )
+    remedy = "repair it, or leave such records out: --skip-bad-records"
+    if bad.fault.endswith("is not UTF-8"):
+        remedy = f"say in which encoding the files are, such as --encoding cp1252, {remedy}"
+    return InputError(f"{path}: record {numbers + bad.number}: {bad.fault}{identity}; {remedy}")
