@@ -22,12 +22,14 @@ from bertdata.wiki.settings import ExtractSettings
 def extract_dump(
     flags: argparse.Namespace, beam_arguments: list[str], settings: ExtractSettings
 ) -> RunMetrics:
-    """Extract the dump's articles in a separate pipeline.
+    """Extract the articles of a Wikipedia dump in a pipeline of its own, which runs before the main one.
 
-    It is separate because the parts can only be planned when the sizes of all articles are known. Afterwards
-    ``flags.input`` is the directory of the articles.
+    The main pipeline, which makes the shards, can only be built when the sizes of all articles are known,
+    because these sizes decide how many text files it reads. Afterwards ``flags.input`` is set to the
+    directory of the articles.
 
-    Returns the pipeline's metrics, or those of the earlier run that finished the directory.
+    Returns the pipeline's metrics. If an earlier run has already finished the directory, nothing is
+    extracted, and the metrics are taken from the manifest of that run.
     """
     pipeline = make_pipeline(beam_arguments, flags)
     if has_local_workers(pipeline):
@@ -38,22 +40,22 @@ def extract_dump(
     if finished is None:
         return _extract(pipeline, stage)
     stage.articles.commit.release_finished()
-    _warn(stage, finished.report)
+    _print_warnings(stage, finished.report)
     return RunMetrics(totals=count_extraction(finished.report))
 
 
 def preview_dump(flags: argparse.Namespace, settings: ExtractSettings) -> list[str]:
-    """Return lines of text about the articles that would be extracted.
+    """Return the lines that a dry run prints about the extraction of a dump.
 
-    Raises the errors that a run raises before it starts.
+    Raises the errors that a real run would raise before it starts.
     """
     return plan_dump(flags, settings).articles.preview(begun=False)
 
 
 def plan_dump(flags: argparse.Namespace, settings: ExtractSettings) -> ExtractionStage:
-    """Return the plan of the extraction.
+    """Return the plan of the extraction: the dump's byte ranges, the settings, and the output directory.
 
-    Raises InputError if the file is not a dump, DatasetError if the articles' directory was made with other
+    Raises InputError if the file is not a dump, and DatasetError if the output directory was made with other
     settings.
     """
     (dump,) = flags.input
@@ -72,7 +74,7 @@ def _extract(pipeline: Any, stage: ExtractionStage) -> RunMetrics:
         forget_extractors()
 
 
-def _warn(stage: ExtractionStage, report: ExtractReport) -> None:
-    """Print the warnings and errors that the extraction's report contains."""
+def _print_warnings(stage: ExtractionStage, report: ExtractReport) -> None:
+    """Print the warnings and errors that the report of a finished extraction contains."""
     for fault in (*report.warnings(), *report.faults):
         say_error(f"{PROGRAM}: warning: {stage.articles.dump}: {fault}")

@@ -90,7 +90,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 
 
 def _add_text_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags for making text parts."""
+    """Add the flags that say how text parts (files with one sentence per line) are made from the input."""
     text = parser.add_argument_group(
         "text", "how to make parts from articles, plain text or records; for every --input-kind except parts"
     )
@@ -118,7 +118,10 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Return this pipeline's flags, and the arguments left for Beam."""
+    """Parse the command line and check that its flags go together.
+
+    Returns this pipeline's flags, and the arguments that are left for Beam.
+    """
     flags, beam_arguments = make_parser(arguments).parse_known_args(arguments)
     flags.dry_run, beam_arguments = _split_off_dry_run(flags.dry_run, beam_arguments)
     flags.input = [pattern for patterns in flags.input for pattern in split_names(patterns, ",") if pattern]
@@ -151,9 +154,11 @@ def create_text_request(flags: argparse.Namespace) -> SegmentRequest:
 
 
 def _split_off_dry_run(given: bool, arguments: list[str]) -> tuple[bool, list[str]]:
-    """Return whether this is a dry run, and the remaining arguments.
+    """Return True if the command asks for a dry run, and return the arguments without the flag for it.
 
-    Accepts Beam's ``--dry_run True`` too.
+    Besides ``--dry-run``, the spelling ``--dry_run`` of Beam's flags is accepted, with or without a value.
+
+    given: True if ``--dry-run`` has already been found.
     """
     others: list[str] = []
     waiting = iter(arguments)
@@ -174,10 +179,14 @@ def _split_off_dry_run(given: bool, arguments: list[str]) -> tuple[bool, list[st
 
 
 def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
-    """Raise SettingsError for a flag that has no effect with this kind of input."""
+    """Raise SettingsError for a flag that has no effect with the input kind that the user chose.
+
+    For example, ``--templates`` has an effect only with ``--input-kind dump``.
+    """
     given = {name for name in (*ARTICLE_FLAGS, *TEXT_FLAGS) if getattr(flags, name)}
     given |= {name for name in DUMP_FLAGS if getattr(flags, name) is not None}
-    given |= create_text_request(flags).settings.keys() - {"recipe"}  # set by --text-recipe, checked above
+    # "recipe" comes from --text-recipe, which is already in the set.
+    given |= create_text_request(flags).settings.keys() - {"recipe"}
     of_kinds = {
         DUMP_FLAGS: ("dump",),
         (*ARTICLE_FLAGS, *ARTICLE_SETTINGS): _OF_ARTICLES,
@@ -195,7 +204,10 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
 
 
 def _check_dump(flags: argparse.Namespace) -> None:
-    """Raise SettingsError for more than one dump, and strip ``file://`` from the paths."""
+    """Check that exactly one dump is given, and remove ``file://`` from the paths in ``flags``.
+
+    Raises SettingsError for several dumps.
+    """
     flags.text = flags.text.removeprefix("file://")
     flags.input = [
         find_single_dump([path.removeprefix("file://") for path in flags.input], "--input-kind dump")
@@ -204,10 +216,10 @@ def _check_dump(flags: argparse.Namespace) -> None:
 
 @contextmanager
 def plan_from_flags(flags: argparse.Namespace) -> Iterator[CreatePlan]:
-    """Yield the plan of the shards, from the flags and the settings file.
+    """Context manager that gives the plan of the shards, made from the flags and the settings file.
 
-    The settings file also fills in ``flags.text_request``. If the block raises a SettingsError about a
-    setting in the file, the error is raised with the file's line number.
+    The settings file also fills in ``flags.text_request``. If the body of the ``with`` statement raises a
+    SettingsError about a setting that the file contains, the error gets the line number in the file.
     """
     with plan_request(create_request(flags)) as plan, apply_text_settings_file(flags.text_request) as text:
         if flags.input_kind == "dump" and text.escaped_articles is not None:
@@ -217,12 +229,16 @@ def plan_from_flags(flags: argparse.Namespace) -> Iterator[CreatePlan]:
 
 
 def make_record_settings(flags: argparse.Namespace) -> PartSettings | None:
-    """Return the settings for making parts from records. Returns None if the input is of another kind."""
+    """Return the settings for making text parts from files of records, such as JSON lines.
+
+    Returns None if the input is not made of records.
+    """
     if flags.input_kind == "parts":
         return None
     given = flags.text_request.settings
     if flags.text_recipe is not None:
-        del given["recipe"]  # comes from --text-recipe, which has its error message below
+        # This key comes from --text-recipe, which is refused with a message of its own below.
+        del given["recipe"]
     if flags.input_kind == "dump":
         if own := [name for name in RECORD_SETTINGS if name in given]:
             flag = own[0].replace("_", "-")
@@ -240,16 +256,17 @@ def make_record_settings(flags: argparse.Namespace) -> PartSettings | None:
 def make_text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSettings:
     """Return the settings for making text parts from articles or plain text.
 
-    recipe: name of the shards' recipe (the published settings that are reproduced), used if there is no
-        --text-recipe.
+    recipe: the recipe of the shards, that is, the published settings to reproduce. It selects the recipe for
+        the text if the command has no --text-recipe. None if the command names no recipe.
     """
     name = "nvidia" if recipe and recipe.name in NVIDIA_TEXT_RECIPES else "mlperf"
     return make_segment_settings({"recipe": name, **flags.text_request.settings})
 
 
 def make_extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:
-    """Return the settings of the extraction.
+    """Return the settings for extracting articles from a dump.
 
-    recipe: the shards' recipe, which selects the default extractor.
+    recipe: the recipe of the shards, that is, the published settings to reproduce. It selects the extractor
+        if the command names none. None if the command names no recipe.
     """
     return read_extract_settings(flags, extractor=recipe.extractor if recipe else "3.1.0")

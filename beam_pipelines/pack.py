@@ -1,4 +1,4 @@
-"""Packing of a dataset's examples into rows of several examples, on any Beam runner.
+"""Program that packs several examples of a dataset into each row, on any Beam runner.
 
 It is run with ``python -m beam_pipelines.pack``.
 """
@@ -41,12 +41,16 @@ Pack a dataset on any Beam runner, with the same bytes as bertdata pack. All wor
 worker plans the rows. Until all examples are sorted, they take about three bytes per token in the output
 directory. Flags that are not listed here are passed on to Beam and its runner."""
 
-UNKNOWN = ("packing_plan", "shuffle", "inputs")
-"""Settings in the output directory's plan that are not known before the lengths of all examples are read."""
+UNKNOWN_SETTINGS = ("packing_plan", "shuffle", "inputs")
+"""Keys of the output directory's plan file whose values depend on the lengths of all examples.
+
+They are not compared with an earlier run's when the directory is locked, because at that time the examples
+have not been read.
+"""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the program.
+    """Run the packing program.
 
     Returns the exit status: 0 done, 1 wrong data, 2 wrong usage, 130 interrupted.
     """
@@ -69,7 +73,10 @@ def make_parser() -> Parser:
 
 
 def pack(arguments: list[str]) -> int:
-    """Run the pipeline and print its summary. Raises errors and interrupts."""
+    """Run the packing pipeline and print a summary of the packed dataset.
+
+    Errors and interrupts are not caught here. ``main`` turns them into messages and an exit status.
+    """
     flags, beam_arguments = make_parser().parse_known_args(arguments)
     request = make_request(PackRequest, flags)
     settings = request.settings()
@@ -82,31 +89,34 @@ def pack(arguments: list[str]) -> int:
     if not has_local_workers(pipeline) and not storage.is_remote(vocabulary):
         source = replace(source, vocabulary=BundledFile(vocabulary))
     with show_warnings():
-        metrics = make_packed(pipeline, source, settings, flags.output)
+        metrics = run_packing(pipeline, source, settings, flags.output)
     path = storage.join(flags.output, MANIFEST_NAME)
     say(format_summary(flags.output, parse_json(storage.read_bytes(path), path)))
     say_text(format_metrics(metrics, "dataset"))
     return 0
 
 
-def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, output: str) -> RunMetrics:
-    """Run the pipeline while the output directory is locked. Clean up if a local run fails."""
+def run_packing(pipeline: Any, source: InputDataset, settings: PackSettings, output: str) -> RunMetrics:
+    """Run the packing pipeline while the output directory is locked, and return its metrics.
+
+    If a run with local workers fails, its half-written files are deleted.
+    """
     # Imported here because importing Beam takes seconds, too long for --help and wrong usage.
     import apache_beam as beam
 
     from beam_pipelines.stages.packs import MakePacks, PackStages
 
-    dataset = make_provisional(source, settings, output)
+    dataset = make_preliminary_dataset(source, settings, output)
     stages = PackStages(source=source, settings=settings, output=output)
     numbers = list(range(len(source.opened.shards)))
     _ = pipeline | "list shards" >> beam.Create(numbers, reshuffle=False) | "pack" >> MakePacks(stages)
-    with dataset.commit.locked(unknown=UNKNOWN):
+    with dataset.commit.locked(unknown=UNKNOWN_SETTINGS):
         try:
             return run_pipeline(pipeline)
         except BaseException as error:
             if has_local_workers(pipeline):
-                # The data or settings are wrong and must be changed before the next run. That run cannot use
-                # these scratch files.
+                # The data or the settings are wrong, so they will be changed before the next run. That run
+                # cannot use these scratch files.
                 if isinstance(error, BertDataError):
                     delete_scratch_files(dataset.commit)
                 dataset.give_up()
@@ -115,15 +125,16 @@ def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, out
             raise
 
 
-def make_provisional(source: InputDataset, settings: PackSettings, output: str) -> Dataset:
-    """Return the packed dataset with a stand-in for the plan of its rows.
+def make_preliminary_dataset(source: InputDataset, settings: PackSettings, output: str) -> Dataset:
+    """Return the packed dataset with a preliminary plan of its rows.
 
-    It is used to lock the output directory and to find the notes in it before the examples' lengths are read.
+    It is used to lock the output directory, and to find the notes about finished shards there, before the
+    lengths of the examples are known.
     """
     from bertdata.packing.pack_plan import make_plan
 
-    # The real plan is not known yet, so a plan with a single row is used. The lock does not depend on the
-    # plan.
+    # The real plan is not known yet, so a plan with a single row of one token is used. The lock does not
+    # depend on the plan.
     nothing = make_plan(source.opened.layout.max_seq_length, {(1,): 1})
     settings = replace(settings, num_shards=1)
     return PlannedPack(source=source, settings=settings, counts=(), plan=nothing).dataset(output)

@@ -1,4 +1,7 @@
-"""Division of the parts into training parts and NVIDIA's test shards, which become separate datasets."""
+"""Division of the text parts into training parts and test parts.
+
+NVIDIA's recipe holds some text back as test shards. Both groups of parts become separate datasets.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +16,11 @@ from bertdata.tokens.files import TokenizerFile
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartSet:
-    """Some of the text parts, and the datasets to make from them: one dataset per training phase.
+    """A group of text parts, and the datasets to make from them: one dataset for each training phase.
 
-    label: suffix for the names of the pipeline's stages.
-    num_shards: number of shards of a global shuffle. None: one shard per part.
+    label: text that is added to the names of the pipeline's stages for this group.
+    num_shards: number of shards if the documents are shuffled over the whole corpus. None if they are not, so
+        that each part becomes one shard.
     """
 
     label: str
@@ -37,9 +41,10 @@ def plan_part_sets(
     *,
     has_test_shards: bool,
 ) -> tuple[PartSet, ...]:
-    """Return the set of training parts and, if there are test shards, a second set of parts for OUTPUT.test.
+    """Return the group of training parts and, if there are test shards, the group of test parts.
 
-    Test shards are not shuffled, since they are not used for training.
+    Test shards are written to the dataset OUTPUT.test. They are not shuffled, since no model is trained on
+    them.
     """
     if any(given.files_of_run for given in plan.settings.values()):
         raise SettingsError("--as-original: one process deals the examples to files; use bertdata create")
@@ -47,6 +52,9 @@ def plan_part_sets(
     training_parts = sorted(set(parts) - set(test_parts))
 
     def make_part_set(label: str, output: str, chosen: list[str], num_shards: int | None) -> PartSet:
+        """Return the set of these parts, with the datasets that are made from them in the directory
+        ``output``.
+        """
         targets = plan.targets(chosen, tokenizer, output=output, num_shards=num_shards)
         return PartSet(label=label, parts=chosen, targets=targets, num_shards=num_shards)
 
@@ -58,5 +66,5 @@ def plan_part_sets(
 
 
 def name_test_directory(output: str) -> str:
-    """Return the directory of the test shards' datasets."""
+    """Return the directory of the test shards' dataset: the output directory's name with ``.test`` added."""
     return f"{output.rstrip('/')}.test" if output else output

@@ -1,6 +1,7 @@
-"""Creation of shards from text parts, or from any earlier kind of input, on any Beam runner.
+"""Program that creates shards on any Beam runner, from text parts or from inputs that become parts first.
 
-It is run with ``python -m beam_pipelines.prepare``.
+Such inputs are Wikipedia dumps, articles, plain text and records. The program is run with
+``python -m beam_pipelines.prepare``.
 """
 
 import argparse
@@ -60,8 +61,8 @@ from bertdata.text.text_inputs import find_inputs
 from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import describe_engine
 
-SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
-"""A function that divides parts into sets, with the datasets of each set."""
+MakePartSets = Callable[[list[str]], tuple[PartSet, ...]]
+"""Type of a function that divides text parts into training and test parts, with the datasets of each."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -75,24 +76,27 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def prepare(arguments: list[str]) -> int:
-    """Run the pipeline and print its summary. Raises errors and interrupts."""
+    """Run the pipelines for this command line and print a summary of the datasets that they made.
+
+    Errors and interrupts are not caught here. ``main`` turns them into messages and an exit status.
+    """
     flags, beam_arguments = parse_flags(arguments)
     check_runner(beam_arguments, flags)
     if not _native.available():
         say_error(f"{PROGRAM}: the native engine is not built here; running the slow Python engine")
     with plan_from_flags(flags) as plan:
-        _prepare(flags, beam_arguments, plan)
+        _check_and_run(flags, beam_arguments, plan)
     return 0
 
 
-def _prepare(flags: argparse.Namespace, beam_arguments: list[str], plan: CreatePlan) -> None:
-    """Make all checks that do not read the input, then run the pipeline or the dry run."""
-    refuse_outputs(flags, plan.request)
+def _check_and_run(flags: argparse.Namespace, beam_arguments: list[str], plan: CreatePlan) -> None:
+    """Make all checks that need not read the input, then run the pipelines or print what they would make."""
+    refuse_overwritten_inputs(flags, plan.request)
     records = make_record_settings(flags)
     text = (
         None if records is not None or flags.input_kind == "parts" else make_text_settings(flags, plan.recipe)
     )
-    between = None if plan.request.tokenizer is None else find_between(flags, text or records)
+    between = None if plan.request.tokenizer is None else find_sentence_separator(flags, text or records)
     flags.tokenizer_file = plan.find_tokenizer(between)
     has_test_shards = text is not None and text.recipe == "nvidia"
     sets_of = partial(plan_part_sets, plan, flags.tokenizer_file, has_test_shards=has_test_shards)
@@ -113,8 +117,8 @@ def _prepare(flags: argparse.Namespace, beam_arguments: list[str], plan: CreateP
             run_pipelines(flags, beam_arguments, plan, text, records, sets_of)
 
 
-def refuse_outputs(flags: argparse.Namespace, given: CreateRequest) -> None:
-    """Raise SettingsError if the dataset or the text parts would overwrite an input."""
+def refuse_overwritten_inputs(flags: argparse.Namespace, given: CreateRequest) -> None:
+    """Raise SettingsError if the dataset or the text parts would overwrite an input file."""
     excluded = list_paths(flags.text_request.exclude or ())
     tokenizer = [convert_optional_path(given.vocab), convert_optional_path(given.tokenizer)]
     inputs = [*flags.input, *flags.books, *excluded, *tokenizer]
@@ -129,24 +133,26 @@ def run_pipelines(
     plan: CreatePlan,
     text: SegmentSettings | None,
     records: PartSettings | None,
-    sets_of: SetsOf,
+    sets_of: MakePartSets,
 ) -> None:
     """Run the pipelines and print a summary of the datasets that they made.
 
-    text: settings for making parts from text. None if the input is parts.
-    records: settings for making parts from records. None if the input is of another kind.
+    text: settings for making parts from articles or plain text. None for another kind of input.
+    records: settings for making parts from records. None for another kind of input.
+    sets_of: function that divides the parts into training parts and test parts.
     """
     metrics = RunMetrics()
     if flags.input_kind == "dump":
         metrics = extract_dump(flags, beam_arguments, make_extract_settings(flags, plan.recipe))
     if records is not None:
         metrics = make_record_parts(flags, beam_arguments, records)
-    source = plan_source(flags, text)
+    source = find_or_plan_parts(flags, text)
     note = describe_engine(flags.tokenizer_file, flags.engine)
     say(*source.notes, *([] if note is None else [note]))
     sets = sets_of(source.parts)
     pipeline = make_pipeline(beam_arguments, flags)
-    # Workers on other machines cannot read a local vocabulary. It travels inside the pickled job.
+    # Workers on other machines cannot read a local vocabulary file. So its contents are sent to them inside
+    # the pickled job.
     file = flags.tokenizer_file
     if not has_local_workers(pipeline) and not storage.is_remote(file.path):
         flags.tokenizer_file = replace(file, path=BundledFile(file.path))
@@ -172,9 +178,12 @@ def preview_run(
     plan: CreatePlan,
     text: SegmentSettings | None,
     records: PartSettings | None,
-    sets_of: SetsOf,
+    sets_of: MakePartSets,
 ) -> None:
-    """Print what a run would make. Raises the errors that a run raises before it starts."""
+    """Print what a run would make, without writing anything. The arguments are those of ``run_pipelines``.
+
+    Raises the errors that a real run would raise before it starts.
+    """
     make_pipeline(beam_arguments, flags)
     first = None
     if flags.input_kind == "dump":
@@ -188,7 +197,7 @@ def preview_run(
         ]
         say(*first, NOTHING_WRITTEN)
         return
-    source = plan_source(flags, text)
+    source = find_or_plan_parts(flags, text)
     if source.stage is not None:
         check_beginnings(source.files, source.kinds)
     say(*source.notes)
@@ -210,7 +219,14 @@ def check_text(
     punkt_tables: str | None,
     targets: tuple[Target, ...],
 ) -> None:
-    """Check the text directory and Punkt's tables before the run, so that a fault does not end it later."""
+    """Check the directory for text parts, and fetch the tables of the sentence splitter Punkt.
+
+    Both are done before the run, so that a fault does not end it after hours of work.
+
+    directory: output directory of the text parts. It must not lie within a dataset.
+    settings: settings of the text parts, which say which tables the run needs.
+    targets: the datasets that the run makes.
+    """
     for target in targets:
         dataset = target.dataset
         if storage.join(directory, "").startswith(storage.join(dataset.directory, "")):
@@ -218,23 +234,26 @@ def check_text(
                 f"--text {directory}: lies within the dataset {dataset.directory}; choose another"
             )
         dataset.refuse_others(inputs_known=False)
-    fetch_tables(settings, punkt_tables)  # downloads the tables once, before all workers would try
+    # Download the tables once here. Otherwise every worker would download them.
+    fetch_tables(settings, punkt_tables)
 
 
 def check_books(patterns: list[str]) -> None:
-    """Check the files of books before the run, so that a wrong file is found before the dump is extracted."""
+    """Check the files of books (``--books``), so that a wrong file is found before the dump is extracted."""
     for path in KINDS[TEXT].find(patterns).files:
         KINDS[TEXT].check_beginning(path)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PipelineInput:
-    """The parts to make shards from.
+    """The input of the pipeline that makes shards: text parts, and the files from which they are made.
 
-    files, kinds: text files to make the parts from, and their kinds (see ``bertdata.text.input_kinds``).
-    stage: makes the parts from ``files``. None if the parts exist.
-    counts: counts of an earlier run of the text stage, if its finished directory is used.
-    notes: lines about parts and files that are left out.
+    parts: paths of the parts, which exist already or are made by ``stage``.
+    files: paths of the text files to make the parts from. Empty if the parts are the user's input.
+    kinds: the kind of each of these files (see ``bertdata.text.input_kinds``).
+    stage: plan of the stage that makes the parts. None if the parts exist already.
+    counts: counts in the manifest of the earlier run that made the parts. None if there was no such run.
+    notes: lines to print about parts and files that are left out.
     """
 
     parts: list[str]
@@ -245,10 +264,13 @@ class PipelineInput:
     notes: tuple[str, ...] = ()
 
 
-def find_between(flags: argparse.Namespace, text: SegmentSettings | PartSettings | None) -> str | None:
-    """Return the text that belongs between two sentences.
+def find_sentence_separator(
+    flags: argparse.Namespace, text: SegmentSettings | PartSettings | None
+) -> str | None:
+    """Return the text that separates two sentences of a document, or None if it is not known.
 
-    It is read from the manifest of existing parts, if they have a manifest.
+    For existing parts it is read from their manifest, if they have one. Otherwise it follows from the
+    settings.
     """
     if text is not None:
         found: str = text.as_json().get("between", " ")
@@ -256,10 +278,12 @@ def find_between(flags: argparse.Namespace, text: SegmentSettings | PartSettings
     return find_provenance(find_parts(flags.input).parts).between
 
 
-def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> PipelineInput:
-    """Return the existing text parts, or plan parts from text files.
+def find_or_plan_parts(flags: argparse.Namespace, text: SegmentSettings | None) -> PipelineInput:
+    """Find the text parts if they exist already, otherwise plan how to make them from text files.
 
-    The text files of a dump are its extracted articles.
+    For a dump, the text files are the articles that were extracted from it.
+
+    text: settings for making parts. None if the parts exist already.
     """
     if text is None:
         given = find_parts(flags.input)
@@ -291,9 +315,9 @@ def add_stages(
     plan: CreatePlan,
     tokenizer: TokenizerFile,
 ) -> None:
-    """Add all stages to the pipeline, from parts or text to finished datasets.
+    """Add all stages to the pipeline: from text parts, or from text files, to finished datasets.
 
-    tokenizer: the tokeniser's file, with the path at which workers open it.
+    tokenizer: the tokeniser's file, with the path under which workers open it.
     """
     # Imported here because importing Beam takes seconds, too long for --help and wrong usage.
     import apache_beam as beam
@@ -330,24 +354,24 @@ def is_in_set(part: str, parts: frozenset[str]) -> bool:
 
 
 def list_targets(sets: tuple[PartSet, ...]) -> tuple[Target, ...]:
-    """Return the datasets of all sets."""
+    """Return the datasets of all sets of parts in one list."""
     return tuple(target for one in sets for target in one.targets)
 
 
 def choose_spill_files(targets: tuple[Target, ...]) -> SpillFiles:
-    """Return the spill files of a global shuffle.
+    """Return the spill files of a global shuffle: temporary files for values on their way between two stages.
 
-    They lie in the output directory, which all workers share.
+    They lie in the output directory of the first dataset, which all workers share.
     """
-    return SpillFiles.below(targets[0].dataset.unfinished)
+    return SpillFiles.in_directory(targets[0].dataset.unfinished)
 
 
 def make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...]) -> RunMetrics:
-    """Lock and claim the output directories, run the pipeline, and clean up. Returns the pipeline's metrics.
+    """Lock the output directories, run the pipeline, and return its metrics.
 
-    Only the launching process holds locks, while it waits. Workers hold none, because they may run on many
-    machines, and Beam may run the same task twice at once. That is harmless, since both attempts write the
-    same bytes.
+    Only the launching process holds the locks, until the pipeline has ended. Workers hold none, because they
+    may run on many machines, and because Beam may run the same task twice at the same time. Two such attempts
+    do no harm, since both write the same bytes.
     """
     with ExitStack() as locks:
         if source.stage is not None:
@@ -358,7 +382,11 @@ def make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...
 
 
 def _make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...]) -> RunMetrics:
-    """Claim the output directories, run the pipeline, and clean up. Called while they are locked."""
+    """Run the pipeline in the locked output directories, and return its metrics.
+
+    First this run's plan is written to each directory. If a run with local workers fails, its half-written
+    files are deleted.
+    """
     if source.stage is not None:
         source.stage.text.commit.claim()
     targets = list_targets(sets)
@@ -378,17 +406,18 @@ def _make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ..
         elif isinstance(error, KeyboardInterrupt):
             say_error(f"{PROGRAM}: the job goes on where it runs; stop it there")
         raise
-    # The stage that wrote the text's manifest had to leave unfinished/, because another attempt at some task
-    # might still have been using it.
+    # The stage that wrote the manifest of the text parts had to keep the directory unfinished/, because a
+    # second attempt at a task might still have been using it. Now no task is running any more.
     if source.stage is not None:
         source.stage.text.commit.release()
     return metrics
 
 
 def clean_up(source: PipelineInput, targets: tuple[Target, ...]) -> None:
-    """Delete half-written files of stopped workers, and release directories without finished files.
+    """Delete the files that stopped workers have half written.
 
-    Runs with other settings may use a released directory.
+    A directory that has no finished file is also released: its plan is deleted, so that a run with other
+    settings may use the directory.
     """
     if source.stage is not None:
         source.stage.clean_up()

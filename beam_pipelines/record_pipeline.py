@@ -1,4 +1,4 @@
-"""The pipeline that makes text parts from records, before a second pipeline makes shards from the parts."""
+"""The pipeline that makes text parts from records. A second pipeline then makes shards from the parts."""
 
 import argparse
 from dataclasses import replace
@@ -19,12 +19,13 @@ from bertdata.text.part_settings import PartSettings
 def make_record_parts(
     flags: argparse.Namespace, beam_arguments: list[str], settings: PartSettings
 ) -> RunMetrics:
-    """Make the text parts in a separate pipeline.
+    """Make text parts from records in a pipeline of its own, which runs before the main one.
 
-    It is separate because the number of parts is known only when all records are read. Afterwards
-    ``flags.input`` is the directory of the parts.
+    The main pipeline, which makes the shards, can only be built when the number of parts is known, and for
+    that all records must have been read. Afterwards ``flags.input`` is set to the directory of the parts.
 
-    Returns the pipeline's metrics, or those of the earlier run that finished the directory.
+    Returns the pipeline's metrics. If an earlier run has already finished the directory, nothing is made, and
+    the metrics are taken from the manifest of that run.
     """
     pipeline = make_pipeline(beam_arguments, flags)
     if not has_local_workers(pipeline):
@@ -41,9 +42,9 @@ def make_record_parts(
 
 
 def bundle_evaluation_files(settings: PartSettings) -> PartSettings:
-    """Return the settings with the contents of evaluation files included in their pickle.
+    """Return the settings with the contents of the evaluation files added, so that the pickled job has them.
 
-    So workers on other machines can read the files.
+    Workers on other machines cannot read local files.
     """
     files = [
         one if storage.is_remote(one.path) else replace(one, path=BundledFile(one.path))
@@ -53,16 +54,16 @@ def bundle_evaluation_files(settings: PartSettings) -> PartSettings:
 
 
 def preview_record_parts(flags: argparse.Namespace, settings: PartSettings) -> list[str]:
-    """Return lines of text about the parts that would be made.
+    """Return the lines that a dry run prints about the parts that would be made from records.
 
-    Raises the errors that a run raises before it starts.
+    Raises the errors that a real run would raise before it starts.
     """
     plan = plan_source_records(flags, settings).plan
     return [*plan.notes, *plan.lines(flags.text)]
 
 
 def plan_source_records(flags: argparse.Namespace, settings: PartSettings) -> RecordStage:
-    """Return the plan of the text parts, and print warnings about the records' text.
+    """Return the plan for making text parts from the records, and print warnings about the records' text.
 
     Raises DatasetError if the parts' directory was made with other settings.
     """

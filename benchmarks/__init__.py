@@ -1,3 +1,1 @@
-"""Benchmarks that compare this project with other programs, each pair measured in the same run (``make
-bench``).
-"""
+"""Benchmarks that compare this project with other programs, measured in the same run (``make bench``)."""

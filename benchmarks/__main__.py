@@ -1,4 +1,7 @@
-"""Run all benchmarks of docs/speed.md, each in its own process (``make bench``). It takes 20 minutes."""
+"""Run all benchmarks whose figures are in docs/speed.md, each in its own process (``make bench``).
+
+This takes 20 minutes.
+"""
 
 import subprocess
 import sys
@@ -41,7 +44,7 @@ WITH_THE_KIT = (
 
 def main() -> None:
     # A child's peak memory includes the parent's memory at the fork, so this process stays small.
-    """Run each benchmark in a new process."""
+    """Run each benchmark in a new process, one after another."""
     for name in ALWAYS + (WITH_THE_KIT if corpus.find_kit() else ()):
         subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=True)
     if corpus.find_kit() is None:

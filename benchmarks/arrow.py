@@ -1,6 +1,6 @@
-"""CPU time of writing and reading Arrow datasets, compared with Hugging Face's ``datasets``.
+"""CPU time of writing and reading Arrow datasets, by this project and by Hugging Face's ``datasets``.
 
-The time for fairseq's binary format is measured too.
+This project's time for fairseq's binary format is measured too.
 """
 
 import tempfile
@@ -50,7 +50,10 @@ def write_ours(blocks: MlmBatch, folder: Path) -> None:
 
 
 def write_theirs(blocks: MlmBatch, folder: Path) -> None:
-    """Write the blocks as users of ``datasets`` do: rows of arrays from a generator, with named features."""
+    """Write the blocks in the way that users of ``datasets`` write their rows.
+
+    The rows are arrays from a generator, with named features.
+    """
     features = datasets.Features(
         {
             "input_ids": datasets.List(datasets.Value("int32")),
@@ -65,7 +68,11 @@ def write_theirs(blocks: MlmBatch, folder: Path) -> None:
 
 
 def rows(ids: Array, ends: Array) -> Iterator[dict[str, Array]]:
-    """Yield each block as a dictionary with the array of its ids."""
+    """Yield each block as a dictionary that contains the array of its ids.
+
+    ids: the ids of all blocks, one after another.
+    ends: position in ``ids`` at which each block ends.
+    """
     for row in np.split(ids, ends[:-1]):
         yield {"input_ids": row, "attention_mask": np.ones(len(row), bool)}
 
@@ -79,7 +86,7 @@ def read_ours(folder: Path) -> int:
 def read_theirs(folder: Path, form: str | None) -> int:
     """Read the dataset with Hugging Face's ``datasets`` and return its number of ids.
 
-    form: format for ``with_format``.
+    form: format in which rows are returned, such as "numpy". None: Python lists.
     """
     data: Any = datasets.load_from_disk(str(folder))
     if form is None:
@@ -95,12 +102,14 @@ def time_fairseq(blocks: MlmBatch, folder: Path) -> None:
     path, megabytes = folder / "train.bin", 2 * len(blocks.ids) / 1e6
 
     def write() -> None:
+        """Write the blocks as a pair of fairseq's files."""
         with path.open("wb") as file:
             writer = LinesWriter(sink=file, kind="u2")
             writer.write(blocks.ids, blocks.ends)
         (folder / "train.idx").write_bytes(writer.index())
 
     def read() -> int:
+        """Read the pair of files and return the number of ids."""
         with path.open("rb") as file:
             lines = open_lines(file, str(path))
             return sum(int(piece.ids.sum(dtype=np.int64)) for piece in lines.read_pieces(4096))

@@ -1,9 +1,10 @@
 """Wall time of the Beam pipeline with one local worker, compared with ``bertdata create``.
 
-Run it as ``python -m benchmarks.beam_overhead``. The input is eight parts of 5 MB. Both programs run
-alternately, and the least time of each counts, because other work on the machine only adds to the time.
-Beam's import takes the same time in every run, so its share depends on the recipe: TFRecord (mlperf) is the
-fastest format, HDF5 (nvidia) a slow one.
+Run it as ``python -m benchmarks.beam_overhead``. The input is eight text parts of 5 MB. Both programs run
+alternately. The least time of each is printed, because other work on the machine only adds to the time.
+
+Beam's import takes the same time in every run, so its share of the whole is larger if the rest is fast. The
+two recipes show the extremes: "mlperf" writes TFRecord, the fastest format, and "nvidia" HDF5, a slow one.
 """
 
 import shutil
@@ -20,7 +21,7 @@ ROUNDS = {"mlperf": 3, "nvidia": 1}
 
 
 def measure(directory: Path, recipe: str) -> tuple[float, float]:
-    """Return the least wall seconds of ``bertdata create --workers 1`` and of the pipeline."""
+    """Return the least wall seconds of ``bertdata create --workers 1`` and of the Beam pipeline."""
     text = make_long_text(PART_BYTES)
     inputs = [directory / f"part-{number:05d}" for number in range(PARTS)]
     for path in inputs:
@@ -39,7 +40,7 @@ def measure(directory: Path, recipe: str) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print a line per recipe."""
+    """Print a line with both times for each recipe."""
     for recipe in ROUNDS:
         with tempfile.TemporaryDirectory() as directory:
             plain, beam = measure(Path(directory), recipe)

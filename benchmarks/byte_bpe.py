@@ -1,8 +1,9 @@
 """Speed of byte-level BPE in one thread: this project, tiktoken and tokenizers, all with the same merges.
 
-It also measures ``create --objective mlm`` with BPE and with WordPiece. This project's tokenizer caches
-words. "Cold" is the first pass of a new tokenizer, whose cache is empty. "Warm" is its second pass over the
-same text. tiktoken and tokenizers receive the documents as Python strings, this project receives the lines.
+The command ``create --objective mlm`` is measured too, with BPE and with WordPiece. This project's tokenizer
+has a cache of words. The speed called "cold" is that of the first pass of a new tokenizer, whose cache is
+empty. The speed called "warm" is that of its second pass over the same text. tiktoken and tokenizers receive
+the documents as Python strings, and this project receives their lines as bytes.
 """
 
 import json
@@ -16,12 +17,12 @@ from benchmarks import corpus, measure
 
 MERGES = 32_000
 ROLES = ("cls=!", "sep=.", "mask=?", "pad=~")
-"""Flags that name special tokens. Any tokens will do, because only time is measured."""
+"""Flags that say which tokens are the special ones. Any tokens will do, because only time is measured."""
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 
 def train_tokenizer() -> dict[str, Any]:
-    """Return the content of a tokenizer.json with MERGES merges, trained on the benchmarks' text."""
+    """Train a BPE tokenizer with MERGES merges on the benchmarks' text, and return its tokenizer.json."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
@@ -48,8 +49,10 @@ def make_our_tokenizer(parsed: dict[str, Any]) -> Any:
 
 
 def make_tiktoken(parsed: dict[str, Any]) -> Any:
-    """Return a tiktoken encoding with the same merges. Its ids are ranks, so only their number can be
-    compared.
+    """Return a tiktoken encoding with the same merges.
+
+    Its ids are the ranks of the merges, so the ids cannot be compared with those of the others, only their
+    number.
     """
     from tiktoken import Encoding
 
@@ -63,7 +66,7 @@ def make_tiktoken(parsed: dict[str, Any]) -> Any:
 
 
 def report(text: bytes) -> None:
-    """Print the speeds for a text with one sentence per line."""
+    """Print the speed of every tokenizer on this text, which has one sentence per line."""
     from tokenizers import Tokenizer
 
     from benchmarks.tokenizing import time_cold_and_warm
@@ -72,6 +75,7 @@ def report(text: bytes) -> None:
     parsed = train_tokenizer()
 
     def new() -> Any:
+        """Return a new tokenizer of this project, whose cache is empty."""
         tokenizer = make_our_tokenizer(parsed)
         return lambda: len(tokenizer.encode([text], ["text"]).ids)
 
@@ -130,7 +134,7 @@ def report_create(text: bytes) -> None:
 
 
 def main() -> None:
-    """Print all speeds."""
+    """Print the speeds of the tokenizers and of ``bertdata create``."""
     text = corpus.make_long_text(10_000_000)
     report(text)
     report_create(text)

@@ -1,11 +1,12 @@
-"""Speed of decompressing bzip2 dumps with the C++ kernel and with Python's bz2.
+"""Speed of decompressing bzip2 dumps with this project's C++ kernel and with Python's module bz2.
 
     python -m benchmarks.bzip2 [FILE...]
 
-It also measures bz2 block by block, which is how a dump is read without the kernel. Each round times all
-three one after another, so that other work on the machine affects all of them. The result is MB of text per
-CPU second, from the least time over all rounds. FILE: dumps to decompress. By default they are the dumps of
-the reference kit.
+bz2 is measured in two ways: on the whole file, and block by block, which is how a dump is read without the
+kernel. Each round measures all three one after another, so that other work on the machine affects all of
+them. The result is MB of text per CPU second, from the least time over all rounds.
+
+FILE: a dump to decompress. By default the dumps of the reference kit are decompressed.
 """
 
 import bz2
@@ -44,7 +45,7 @@ def measure_rates(data: bytes) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    """Print the speeds."""
+    """Print the speeds for every dump."""
     files = [Path(name) for name in sys.argv[1:]]
     if not files:
         place = find_kit()

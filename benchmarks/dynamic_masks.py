@@ -1,9 +1,11 @@
-"""Speed of drawing masks while loading: this project's loader and a DataLoader with Hugging Face's collator.
+"""Speed of drawing masks while loading: this project's loader, and a DataLoader with Hugging Face's collator.
 
 Hugging Face's DataCollatorForLanguageModeling gets examples of 128 ids as lists in memory, which a DataLoader
-shuffles and pads. This project's loader reads unmasked shards, and opening and decoding the files counts too.
-Each loader makes one epoch. The figure is examples per CPU second of all threads, which is a rate per core.
-The masking kernel alone is measured in masks per CPU second.
+shuffles and pads. This project's loader reads unmasked shards, and its time includes opening and decoding the
+files. Each loader makes one epoch. The figure is examples per CPU second of all threads, which is the speed
+of one core.
+
+The masking kernel is also measured alone, in masks per CPU second.
 """
 
 import sys
@@ -35,7 +37,7 @@ BATCH, LENGTH, PREDICTIONS = 64, 128, 20
 
 
 def load_theirs(examples: list[dict[str, list[int]]], collator: Any) -> int:
-    """Load one epoch with the DataLoader and return the number of examples."""
+    """Load one epoch with Hugging Face's collator and return the number of examples."""
     loader: Any = DataLoader(
         examples,  # type: ignore[arg-type] # a list is a dataset
         sampler=RandomSampler(examples),
@@ -49,7 +51,9 @@ def load_theirs(examples: list[dict[str, list[int]]], collator: Any) -> int:
 def load_ours(directory: str, masking: str, rows: bool) -> int:
     """Load one epoch with this project's loader and return the number of examples.
 
-    rows: padded rows instead of flat batches (sequences one after the other without padding).
+    directory: directory of the unmasked shards.
+    masking: name of the way to draw masks.
+    rows: True for padded rows. False for flat batches, whose sequences follow each other without padding.
     """
     config = Config.of(train_data=directory, masking=masking)
     data = prepare_for_training(config, open_configured(config, directory))
@@ -62,7 +66,12 @@ def load_ours(directory: str, masking: str, rows: bool) -> int:
 
 
 def mask_all(masker: Masker, ids: Array, lengths: Array, draws: Draws) -> int:
-    """Draw masks in a copy of the examples. Return the number of masked positions."""
+    """Draw masks in a copy of the examples, and return the number of masked positions.
+
+    ids: the ids of all examples, one after another.
+    lengths: number of ids of each example.
+    draws: source of the random numbers.
+    """
     starts = np.cumsum(lengths, dtype=np.int64) - lengths
     return int(masker.mask(ids.copy(), starts, lengths, draws).counts.sum())
 

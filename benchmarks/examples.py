@@ -13,7 +13,13 @@ RECORD_REPEATS = 3
 
 
 def run_create(part: Path, output: Path, engine: str, workers: int = 1, *parts: Path) -> measure.Cost:
-    """Run ``bertdata create`` (512 ids, 76 masks, dupe factor 10), keep its output, and return the cost."""
+    """Run ``bertdata create`` and return its cost. The output is kept.
+
+    The examples have 512 ids with 76 masks, and every document is used ten times (dupe factor 10).
+
+    engine: "native" for the C++ kernels, or "python".
+    parts: further text parts to read.
+    """
     shutil.rmtree(output, ignore_errors=True)
     words = [
         "create",
@@ -28,7 +34,7 @@ def run_create(part: Path, output: Path, engine: str, workers: int = 1, *parts: 
 
 
 def main() -> None:
-    """Print the cost with both engines."""
+    """Print the cost of ``bertdata create`` with each engine."""
     with tempfile.TemporaryDirectory() as place:
         part = Path(place, "part")
         part.write_bytes(corpus.make_long_text(PART_BYTES))

@@ -1,13 +1,15 @@
-"""Speed of fairseq's masking on blocks of 512 ids: this project's kernel and fairseq's own steps in NumPy.
+"""Speed of fairseq's masking on blocks of 512 ids: this project's kernel, and fairseq's own steps in NumPy.
 
 fairseq's steps are the NumPy calls that it makes for an example, in the same order, on blocks in memory. They
-run twice per example, because fairseq draws the masks for the source and again for the target. This project's
-masker is the one that open_dataset and the trainer call. The figure is ids per CPU second of one thread.
-NumPy does not promise that a Generator gives the same numbers in every version, so for masks from a Generator
-only the speed is compared. For masks from MT19937, whose numbers are fixed, the number of masks must be equal
-too.
+run twice per example, because fairseq draws the masks once for the source and once more for the target. This
+project's masker is the object that open_dataset and the trainer use. The figure is ids per CPU second of one
+thread.
 
-With ``--peer-python PYTHON``, fairseq 0.12.2 itself also runs in the environment of that Python. Its sources
+fairseq draws from NumPy's Generator or, in older versions, from MT19937. NumPy does not promise that a
+Generator gives the same numbers in every version, so for it only the speeds are compared. The numbers of
+MT19937 are fixed, so for it both must also draw equally many masks.
+
+With ``--peer-python PYTHON``, fairseq 0.12.2 itself also runs, in the environment of that Python. Its sources
 and targets must equal this project's, id for id.
 """
 
@@ -35,7 +37,7 @@ SEED, EPOCH = 1, 1
 
 
 def make_vocabulary() -> Vocabulary:
-    """Return a vocabulary with RoBERTa's special ids, in which two of three tokens begin a word."""
+    """Return a vocabulary with RoBERTa's special ids. Two of three tokens in it begin a word."""
     words = ["\u0120piece" if token % 3 else "piece" for token in range(TOKENS)]
     return Vocabulary(
         name="roberta",
@@ -53,14 +55,21 @@ def make_vocabulary() -> Vocabulary:
 
 
 def make_blocks() -> Array:
-    """Return blocks of random ids between <s> and </s>."""
+    """Return blocks of random ids, each between the ids of <s> and </s>."""
     ids = np.random.RandomState(7).randint(4, MASK, (BLOCKS, LENGTH)).astype(np.int32)
     ids[:, 0], ids[:, -1] = 0, 2
     return ids
 
 
 def mask_theirs(ids: Array, release: str, weights: Array, begins: Array | None) -> int:
-    """Mask all blocks by fairseq's steps, for target and source. Return the number of masks."""
+    """Mask all blocks with fairseq's steps, once for the target and once for the source.
+
+    Returns the number of masks.
+
+    release: name of the masking, which selects the source of random numbers (see above).
+    weights: probability of each token as a random replacement.
+    begins: True for each token that begins a word, to mask whole words. None: mask single tokens.
+    """
     count = 0
     for number, block in enumerate(ids):
         seed = int(hash((SEED, EPOCH, number)) % 1e6)
@@ -74,7 +83,12 @@ def mask_theirs(ids: Array, release: str, weights: Array, begins: Array | None) 
 
 
 def mask_block(block: Array, stream: object, weights: Array, begins: Array | None, is_target: bool) -> Array:
-    """Return the target or the source of a block."""
+    """Return the target or the source that fairseq makes of a block.
+
+    stream: NumPy's source of random numbers.
+    weights: probability of each token as a random replacement.
+    begins: True for each token that begins a word. None: mask single tokens.
+    """
     draw, choose = stream.random, stream.choice  # type: ignore[attr-defined]
     size, lengths = len(block), None
     if begins is not None:
@@ -108,7 +122,7 @@ def mask_ours(ids: Array, masker: FairseqMasker) -> int:
 
 
 def compute_digest(ids: Array, masker: FairseqMasker) -> str:
-    """Return the md5 of all sources and targets, computed as in fairseq_original.py."""
+    """Return the md5 of all sources and targets, computed in the same way as in fairseq_original.py."""
     made, lengths = ids.copy(), np.full(BLOCKS, LENGTH, np.int32)
     keys, numbers = masker.streams(SEED, EPOCH, "", 0, np.arange(BLOCKS, dtype=np.uint64))
     draws = Draws(keys=keys, numbers=numbers, rates=np.full(BLOCKS, SHARE))
@@ -124,7 +138,12 @@ def compute_digest(ids: Array, masker: FairseqMasker) -> str:
 
 
 def compare_with_fairseq(python: str, maskers: dict[str, FairseqMasker], rates: dict[str, float]) -> None:
-    """Run fairseq itself and print its speed. Exit with an error if its ids differ from this project's."""
+    """Run fairseq itself and print its speed. Exit with an error if its ids differ from this project's.
+
+    python: the Python of an environment with fairseq.
+    maskers: this project's maskers, by name of the way to mask.
+    rates: their speeds, in the same order.
+    """
     command = [python, str(Path(__file__).with_name("fairseq_original.py"))]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     for name, found in json.loads(done.stdout.splitlines()[-1]).items():
@@ -138,7 +157,7 @@ def compare_with_fairseq(python: str, maskers: dict[str, FairseqMasker], rates: 
 
 
 def main() -> None:
-    """Print all speeds."""
+    """Print the speeds of all ways to mask."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--peer-python")
     python = parser.parse_args().peer_python

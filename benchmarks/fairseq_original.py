@@ -1,8 +1,8 @@
-"""Program that masks random blocks with fairseq 0.12.2, run by ``benchmarks.fairseq_masks``.
+"""Program that masks random blocks with fairseq 0.12.2. ``benchmarks.fairseq_masks`` runs it.
 
 It imports nothing of this project, because it runs in fairseq's environment: Python 3.8, numpy 1.23, torch
-1.13. It prints as JSON the CPU seconds and the md5 of all sources and targets, for masked tokens and for
-whole words.
+1.13. Its output is JSON, with the CPU seconds and with the md5 of all sources and targets, for masked tokens
+and for masked whole words.
 """
 
 # mypy: ignore-errors
@@ -18,7 +18,7 @@ BLOCKS, LENGTH, TOKENS = 2000, 512, 50_265
 
 
 class Blocks(torch.utils.data.Dataset):
-    """The blocks of ``fairseq_masks.make_blocks`` as a dataset."""
+    """Dataset of the same blocks that ``fairseq_masks.make_blocks`` returns."""
 
     supports_prefetch = False
 
@@ -33,11 +33,12 @@ class Blocks(torch.utils.data.Dataset):
         return BLOCKS
 
     def set_epoch(self, epoch):
+        """Set the epoch. fairseq calls this method before each epoch, but the blocks do not depend on it."""
         pass
 
 
-class DictionaryOfTheMasks:
-    """The part of fairseq's dictionary that masking needs."""
+class MaskingDictionary:
+    """The methods of fairseq's dictionary that masking calls."""
 
     nspecial = 4
 
@@ -53,7 +54,7 @@ def main():
     for name, words in (("ids", None), ("words", begins)):
         settings = {"seed": 1, "mask_prob": 0.15, "leave_unmasked_prob": 0.1, "random_token_prob": 0.1}
         ids = {"pad_idx": 1, "mask_idx": TOKENS - 1, "mask_whole_words": words}
-        both = MaskTokensDataset.apply_mask(Blocks(), DictionaryOfTheMasks(), **ids, **settings)
+        both = MaskTokensDataset.apply_mask(Blocks(), MaskingDictionary(), **ids, **settings)
         for made in both:
             made.set_epoch(1)
         start = time.process_time()

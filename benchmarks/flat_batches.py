@@ -1,9 +1,9 @@
 """CPU time of training steps on flat batches and on padded rows, on one core.
 
-A flat batch has its sequences one after the other without padding. The steps are the trainer's, in fp32 with
-dropout, for both phases of BERT, with and without torch.compile. All forms get the same generated examples,
-whose share of padding is that of real data. They run alternately, and the least CPU time of each batch
-counts, because other work only adds to it.
+The sequences of a flat batch follow each other without padding. The steps are the trainer's, in fp32 with
+dropout, for both phases of BERT, with and without torch.compile. Flat batches and padded rows contain the
+same generated examples, whose share of padding is that of real data. Both are measured alternately. The least
+CPU time of each batch counts, because other work on the machine only adds to it.
 """
 
 from collections import Counter
@@ -22,16 +22,21 @@ from trainer.data.loader import Loader
 from trainer.data.padded_rows import RowForm
 
 PHASES = {"128/20": (32, 0.9), "512/80": (16, 0.5)}
-"""Batch size and fill (share of positions that hold a token) by layout (ids/masks per example)."""
+"""For each layout (ids/masks of an example), the batch size and the share of positions that contain a token.
+"""
 
 BATCHES, ROUNDS = 2, 3
 _DRAWN = 24
 
 
 def find_batches(layout: ShardLayout, batch_size: int, fill: float) -> dict[str, list[Batch]]:
-    """Return the same examples as padded rows and as flat batches of a fixed size.
+    """Return the same examples twice: as padded rows, and as flat batches.
 
-    The size of flat batches, which is called the token budget, includes padding.
+    All flat batches have the same number of positions, the token budget. Positions that are left over are
+    padding.
+
+    layout: lengths of the examples.
+    fill: share of positions of the padded rows that contain a token.
     """
     data = generate_data(layout, vocabulary_size=30522, seed=1, fill=fill)
     forms = {"flat": make_form(Rows(data), batch_size=batch_size), "rows": RowForm()}
@@ -47,7 +52,10 @@ def find_batches(layout: ShardLayout, batch_size: int, fill: float) -> dict[str,
 
 
 def time_steps(batches: dict[str, list[Batch]], batch_size: int, compiled: bool) -> dict[str, float]:
-    """Return the CPU seconds of a step for each form of batches."""
+    """Return the CPU seconds of a step on padded rows and on flat batches.
+
+    compiled: True to compile the model with torch.compile.
+    """
     steps = {name: make_our_step(batch_size, compiled=compiled) for name in batches}
     for name, step in steps.items():
         step(batches[name][0])
@@ -61,15 +69,15 @@ def time_steps(batches: dict[str, list[Batch]], batch_size: int, compiled: bool)
 
 
 def compute_mean_tokens(batches: Sequence[Batch]) -> float:
-    """Return the mean number of tokens per flat batch, without padding.
+    """Return the mean number of tokens of a flat batch, not counting padding.
 
-    (Padding fills a batch up to the token budget, a fixed number of positions.)
+    Padding fills every batch up to the same number of positions, the token budget.
     """
     return sum(batch.tokens for batch in batches if isinstance(batch, FlatBatch)) / len(batches)
 
 
 def main() -> None:
-    """Print the times."""
+    """Print the times for both phases."""
     torch.set_num_threads(1)
     print("training steps, hidden 256, 4 layers, vocabulary 30522, dropout 0.1, one thread, fp32:")
     for name, (batch_size, fill) in PHASES.items():

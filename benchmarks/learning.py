@@ -1,9 +1,11 @@
-"""Check that a tiny model learns in a few CPU minutes, by its accuracy at masked words of unseen articles.
+"""Check that a tiny model learns within a few CPU minutes.
 
-The kit's text is used: two parts to train on, and six articles withheld from them. The shards have 128 ids
-and 20 masks per example, with BERT's published vocabulary. The configuration is ``tiny``, with one worker.
-The accuracy is printed next to a baseline: the accuracy of a model that always predicts the token that is
-masked most often in training.
+The measure is the accuracy at masked words, in articles that the model is not trained on. The model is
+trained on two parts of the kit's text, and six articles are held out from them. The shards have 128 ids and
+20 masks per example, with BERT's published vocabulary. The configuration is ``tiny``, with one worker.
+
+The accuracy is printed next to a baseline, which is the accuracy of always predicting the token that is
+masked most often in the training data.
 """
 
 import csv
@@ -17,13 +19,13 @@ WANTED = 2
 
 
 def create_shards(parts: list[Path], output: Path) -> None:
-    """Make shards of the parts."""
+    """Make shards of the text parts in the directory ``output``."""
     words = ["create", *map(str, parts), "--output", str(output), "--vocab", str(corpus.find_vocabulary())]
     measure.measure_command(sys.executable, "-m", "bertdata", *words, "--recipe", "nvidia", "--phase", "1")
 
 
 def run_training(place: Path) -> measure.Cost:
-    """Train and evaluate with the trainer's command and return its cost."""
+    """Train and evaluate with the trainer's command, and return the command's cost."""
     data = ["--train-data", str(place / "train"), "--eval-data", str(place / "eval")]
     how = ["--config", "tiny", "--checkpoint-every", "0"]
     words = [sys.executable, "-m", "trainer", "pretrain", *how, *data, "--output-dir", str(place / "run")]
@@ -31,7 +33,7 @@ def run_training(place: Path) -> measure.Cost:
 
 
 def main() -> None:
-    """Train, evaluate, and print the accuracy."""
+    """Train and evaluate, and print the accuracy next to the baseline."""
     kit = corpus.find_kit()
     if kit is None:
         sys.exit("benchmarks.learning: no reference kit; set BERTDATA_REFERENCE_KIT")

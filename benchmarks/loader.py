@@ -1,10 +1,9 @@
-"""Speed from shards to batches of tensors: this project's loader, and a DataLoader in the style of NVIDIA's
-trainer.
+"""Speed from shards to batches of tensors: this project's loader, and a DataLoader as in NVIDIA's trainer.
 
-In NVIDIA's style (rewritten here), h5py reads a whole HDF5 file. Python then takes one example at a time and
-makes a tensor of each field, and a DataLoader stacks the tensors. Examples have 128 ids and 20 masks. Each
-loader makes one epoch, opening and reading included. The figure is examples per CPU second of all threads,
-which is a rate per core.
+NVIDIA's way is rewritten here. h5py reads a whole HDF5 file, Python takes one example after another and makes
+a tensor of each field, and a DataLoader stacks the tensors. Examples have 128 ids and 20 masks. Each loader
+makes one epoch, and opening and reading the files counts. The figure is examples per CPU second of all
+threads, which is the speed of one core.
 """
 
 import sys
@@ -33,8 +32,8 @@ FIELDS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "mask
           "next_sentence_labels")  # fmt: skip
 
 
-class OneByOne(Dataset[list[torch.Tensor]]):
-    """The examples of a file, converted to tensors one at a time."""
+class SingleExamples(Dataset[list[torch.Tensor]]):
+    """Dataset of the examples of a file, which makes the tensors of one example at a time."""
 
     def __init__(self, path: str, predictions: int) -> None:
         with h5py.File(path) as file:
@@ -56,8 +55,8 @@ class OneByOne(Dataset[list[torch.Tensor]]):
 
 
 def load_theirs(path: str) -> int:
-    """Load one epoch in NVIDIA's style and return the number of examples."""
-    data = OneByOne(path, 20)
+    """Load one epoch in NVIDIA's way and return the number of examples."""
+    data = SingleExamples(path, 20)
     loader: Any = DataLoader(data, sampler=RandomSampler(data), batch_size=BATCH, drop_last=True)
     return sum(len(batch[0]) for batch in loader)
 
@@ -65,7 +64,7 @@ def load_theirs(path: str) -> int:
 def load_ours(directory: str, rows: bool) -> int:
     """Load one epoch with this project's loader and return the number of examples.
 
-    rows: padded rows instead of flat batches (sequences one after the other without padding).
+    rows: True for padded rows. False for flat batches, whose sequences follow each other without padding.
     """
     data = open_dataset(directory)
     form = make_form(Rows(data), batch_size=BATCH, padded=rows)
@@ -77,9 +76,9 @@ def load_ours(directory: str, rows: bool) -> int:
 
 
 def measure_waiting(directory: str) -> float:
-    """Return how many seconds a loop waits for its flat batches, in total.
+    """Return how many seconds a training loop waits for its flat batches in total.
 
-    The loop spends 5 ms on each batch, which corresponds to 12,800 examples per second.
+    The loop spends 5 ms on each batch, which corresponds to a speed of 12,800 examples per second.
     """
     data = open_dataset(directory)
     loader = Loader(Rows(data), form=make_form(Rows(data), batch_size=BATCH), batch_size=BATCH)

@@ -1,7 +1,7 @@
-"""Time of making masked blocks: the C++ kernel and the Python engine, compared with the kernel of BERT's
-examples.
+"""Time of making masked blocks, with the C++ kernel and with the Python engine.
 
-The text is the same for all. The figure is nanoseconds per token.
+The kernel that makes BERT's examples is measured for comparison. The text is the same for all three. The
+figure is nanoseconds per token.
 """
 
 import time
@@ -25,7 +25,10 @@ REPEATS = 7
 
 
 def measure_cost(make: Callable[[], MadeExamples]) -> float:
-    """Return the CPU nanoseconds per token of making all examples and collecting them in batches."""
+    """Make all examples and collect them in batches. Return the CPU nanoseconds per token.
+
+    make: function that makes the examples.
+    """
     start = time.process_time()
     examples = make()
     for first in range(0, len(examples), BATCH):
@@ -40,6 +43,7 @@ def main() -> None:
     tokenizer = WordPieceTokenizer(vocabulary, dialect, lower_case=True)
 
     def documents(size: int) -> Documents:
+        """Return as many documents of the text as have about ``size`` tokens."""
         return tokenizer.encode([corpus.make_long_text(size)], ["text"])
 
     text = documents(TEXT_BYTES)
@@ -53,7 +57,7 @@ def main() -> None:
             settings = MlmSettings(blocks=breaks, dupe_factor=passes, max_seq_length=length)
             makers[breaks] = lambda settings=settings: make_blocks(text, vocabulary, settings)
         costs: dict[str, list[float]] = {name: [] for name in makers}
-        for _ in range(REPEATS):  # measure in turns, so that other work on the machine affects all
+        for _ in range(REPEATS):  # They are measured in turns, so that other work on the machine affects all.
             for name, make in makers.items():
                 costs[name].append(measure_cost(make))
         best = {name: min(found) for name, found in costs.items()}

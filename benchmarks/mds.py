@@ -1,7 +1,7 @@
-"""CPU time of writing and reading MDS shards in one thread, compared with mosaicml-streaming.
+"""CPU time of writing and reading MDS shards in one thread, by this project and by mosaicml-streaming.
 
-mosaicml-streaming is optional. ``--peer-python`` names the Python of an environment that has it. Both
-libraries then run there on the same samples. Without it, only this project is measured.
+mosaicml-streaming is optional. With ``--peer-python PYTHON``, the Python of an environment that has it, both
+libraries run in that environment on the same samples. Without it, only this project is measured.
 """
 
 import argparse
@@ -29,13 +29,13 @@ REPEATS = 5
 
 
 def make_rows(length: int) -> list[np.ndarray[Any, Any]]:
-    """Return rows of random ids of this length."""
+    """Return arrays of ``length`` random ids each."""
     generator = np.random.Generator(np.random.PCG64(1))
     return [generator.integers(0, 50_000, length, dtype=np.uint16) for _ in range(IDS // length)]
 
 
 def make_batches(rows: list[Any]) -> list[MlmBatch]:
-    """Return the rows as batches of this project."""
+    """Convert the arrays to batches of this project's examples."""
     found, none = [], np.zeros(0, np.uint16)
     for start in range(0, len(rows), BATCH):
         some = rows[start : start + BATCH]
@@ -46,7 +46,7 @@ def make_batches(rows: list[Any]) -> list[MlmBatch]:
 
 
 def write_ours(batches: list[MlmBatch], length: int, path: str) -> None:
-    """Write one shard with this project's writer, including its checks."""
+    """Write one shard with this project's writer, including the writer's checks."""
     with open(path, "wb") as sink:
         writer = MdsWriter(sink, ShardLayout(objective="mlm", max_seq_length=length), "shard.00000.mds")
         for batch in batches:
@@ -55,6 +55,7 @@ def write_ours(batches: list[MlmBatch], length: int, path: str) -> None:
 
 
 def read_ours(directory: str, length: int) -> int:
+    """Read the shard with this project's reader and return its number of ids."""
     index = storage.join(directory, "index.json")
     layout = ShardLayout(objective="mlm", max_seq_length=length, max_predictions_per_seq=1)
     reader = MdsDirectoryReader(index, storage.read_bytes(index), None, layout)
@@ -62,6 +63,7 @@ def read_ours(directory: str, length: int) -> int:
 
 
 def write_theirs(rows: list[Any], directory: str) -> None:
+    """Write the shard with mosaicml-streaming."""
     from streaming import MDSWriter
 
     with MDSWriter(
@@ -72,13 +74,14 @@ def write_theirs(rows: list[Any], directory: str) -> None:
 
 
 def read_theirs(directory: str) -> int:
+    """Read the shard with mosaicml-streaming and return its number of ids."""
     from streaming import LocalDataset
 
     return sum(len(row["input_ids"]) for row in LocalDataset(local=directory))
 
 
 def measure_seconds(function: Callable[[], object]) -> float:
-    """Return the least CPU seconds of several calls."""
+    """Call a function several times and return the least CPU seconds of a call."""
     found = []
     for _ in range(REPEATS):
         start = time.process_time()
@@ -88,6 +91,7 @@ def measure_seconds(function: Callable[[], object]) -> float:
 
 
 def print_figures() -> None:
+    """Measure and print all times, in the environment that runs this."""
     try:
         import streaming  # noqa: F401
     except ImportError:
@@ -123,6 +127,7 @@ def print_figures() -> None:
 
 
 def main() -> None:
+    """Run the benchmark in this environment or, with --peer-python, in the other one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--peer-python", metavar="PATH", help="Python of an environment with mosaicml-streaming"

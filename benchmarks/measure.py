@@ -1,4 +1,4 @@
-"""Cost of a command or a function: CPU seconds, wall seconds, memory."""
+"""Measuring what a command or a function costs: CPU seconds, wall seconds, memory."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU and wall seconds, and peak resident memory in MB."""
+    """What a command costs: CPU seconds, wall seconds, and peak resident memory in MB."""
 
     cpu: float
     wall: float
@@ -29,7 +29,9 @@ def measure_command(*words: str) -> Cost:
 
 
 def measure_best_cpu(function: Callable[[], object], repeats: int = 3) -> float:
-    """Return the least CPU seconds of this process over several calls. Other work only adds to them."""
+    """Call a function several times and return the least CPU seconds of a call. Other work only adds to the
+    time.
+    """
     seconds = []
     for _ in range(repeats):
         start = time.process_time()

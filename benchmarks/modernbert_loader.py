@@ -1,14 +1,16 @@
 """Speed of ModernBERT's loader in one thread: this project's version, and the steps of the original program.
 
-The original's steps are rewritten here. Sequences are taken one by one in the order of NumPy's permutation,
-cut, kept in a deque, and put into rows one by one. Masks are then drawn by NumPy expressions. The search for
-a row is compiled by numba if it is installed, as in the original. If mosaicml-streaming is installed, its
-reader supplies the sequences from MDS shards, as in the original. A second figure takes them from memory,
-without the cost of reading. This project's loader gets decoded sequences. The figure in brackets also opens
-and decodes the shards, MDS included. Each loader makes one epoch. The batches must be equal, which is
-checked. The figure is tokens per CPU second.
-
     python -m benchmarks.modernbert_loader
+
+The original's steps are rewritten here. It takes sequences one by one in the order of NumPy's permutation,
+cuts them, keeps them in a deque, and puts them into rows one by one. NumPy expressions then draw the masks.
+If numba is installed, it compiles the search for a row, as in the original. If mosaicml-streaming is
+installed, it reads the sequences from MDS shards, as in the original. A second figure is for sequences in
+memory, without the cost of reading.
+
+This project's loader gets decoded sequences. The figure in brackets includes opening and decoding the MDS
+shards. Each loader makes one epoch, and it is checked that both make equal batches. The figures are tokens
+per CPU second.
 """
 
 import sys
@@ -31,7 +33,7 @@ from bertdata.steps.open_dataset import open_dataset
 PART_BYTES = 4_000_000
 SEED, PROB, BUFFERED = 17, 0.3, 5
 SHAPES = ((128, 64, 8), (512, 64, 8), (1024, 96, 12))
-"""Length of a row, batch size and micro-batch size."""
+"""The cases to measure: number of positions of a row, batch size, and micro-batch size."""
 
 Search = Callable[[Array, int], int]
 
@@ -49,8 +51,8 @@ def find_best_fit(room: Array, length: int) -> int:
     return found
 
 
-class SequencesOfMds:
-    """Sequences that mosaicml-streaming writes to MDS shards and reads one by one."""
+class MdsSequences:
+    """Sequences that mosaicml-streaming writes to MDS shards and then reads one by one."""
 
     def __init__(self, examples: list[Array], place: str) -> None:
         import streaming
@@ -69,7 +71,7 @@ class SequencesOfMds:
 
 
 class OriginalSteps:
-    """The packing and masking of an epoch in the same steps as the original program."""
+    """Packing and masking of an epoch, in the same steps as in the original program."""
 
     def __init__(self, examples: Any, shape: tuple[int, int, int], ids: tuple[int, int]) -> None:
         self.examples, (self.length, self.batch, micro) = examples, shape
@@ -80,12 +82,17 @@ class OriginalSteps:
         self.random = np.random.default_rng(SEED)
 
     def source(self) -> Iterator[list[Array]]:
-        """Yield the batches of sequences in the order of the epoch."""
+        """Yield batches of sequences, in the order of the epoch."""
         order = np.random.Generator(np.random.PCG64DXSM(SEED)).permutation(len(self.examples)).tolist()
         for start in range(0, len(order), self.batch):
             yield [self.examples[number][: self.length] for number in order[start : start + self.batch]]
 
     def fill(self, source: Iterator[list[Array]], most: int) -> int:
+        """Move batches from ``source`` to the buffer until it is full, and return the number of sequences
+        moved.
+
+        most: largest number of sequences to move.
+        """
         added = 0
         while self.buffer_size - len(self.buffer) > self.batch and added + self.batch <= most:
             found = next(source, None)
@@ -96,7 +103,10 @@ class OriginalSteps:
         return added
 
     def batches(self, search: Search) -> Iterator[dict[str, Any]]:
-        """Yield the epoch's batches. search: function that finds a row."""
+        """Yield the packed and masked batches of the epoch.
+
+        search: function that finds the row for a sequence.
+        """
         source = self.source()
         while (packed := self.pack(source, search)) is not None:
             cells, ends = packed
@@ -111,6 +121,11 @@ class OriginalSteps:
             }
 
     def pack(self, source: Iterator[list[Array]], search: Search) -> tuple[Array, list[list[int]]] | None:
+        """Put sequences into the rows of a batch until no sequence is left that fits.
+
+        Returns the ids of all rows, and for each row where its sequences begin and end. Returns None at the
+        end of the epoch.
+        """
         cells = np.full((self.rows, self.width), self.padding_id, np.int64)
         room, ends = np.full(self.rows, self.width), [[0] for _ in range(self.rows)]
         skipped: list[Array] = []
@@ -130,6 +145,9 @@ class OriginalSteps:
         return cells, [row + [self.width] * (row[-1] < self.width) for row in ends]
 
     def mask(self, cells: Array) -> tuple[Array, Array]:
+        """Draw masks in the rows. Returns the masked ids and the labels, which are -100 where nothing is
+        masked.
+        """
         draws = self.random.random(cells.shape)
         masked = draws < 0.8 * PROB
         replaced = (draws >= 0.8 * PROB) & (draws < 0.9 * PROB)
@@ -142,18 +160,27 @@ class OriginalSteps:
 
 
 def measure_rate(make: Callable[[], Iterator[dict[str, Any]]]) -> float:
-    """Return million tokens per CPU second."""
+    """Return the speed of a loader in million tokens per CPU second.
+
+    make: function that returns the loader's batches.
+    """
     tokens = sum(int(batch["attention_mask"].sum()) for batch in make())
     return tokens / measure.measure_best_cpu(lambda: deque(make(), maxlen=0)) / 1e6
 
 
 def open_stored_sequences(directory: str) -> StoredSequences:
+    """Open the dataset in this directory as a collection of sequences."""
     return StoredSequences(open_dataset(directory).opened)
 
 
 def make_our_loader(
     sequences: StoredSequences, shape: tuple[int, int, int], ids: tuple[int, int]
 ) -> ModernBertLoader:
+    """Return this project's loader for the sequences.
+
+    shape: number of positions of a row, batch size, and micro-batch size.
+    ids: ids of the mask token and of the padding token.
+    """
     length, batch, micro = shape
     settings = ModernBertSettings(
         max_seq_len=length,
@@ -203,7 +230,7 @@ def main() -> None:
             )
             peers = {"from memory": examples}
             if find_spec("streaming"):
-                peers["from MDS"] = SequencesOfMds(examples, f"{output}-mds")  # type: ignore[assignment]
+                peers["from MDS"] = MdsSequences(examples, f"{output}-mds")  # type: ignore[assignment]
             rate = measure_rate(lambda given=sequences, of=shape: make_our_loader(given, of, ids))
             whole = measure_rate(
                 lambda path=output, of=shape: make_our_loader(open_stored_sequences(path), of, ids)

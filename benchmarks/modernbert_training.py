@@ -2,11 +2,15 @@
 
 A step is forward, backward, clipping and an AdamW update, in fp32. This trainer also draws the original's
 dropout after the attention, which transformers' model does not have. The examples are blocks of documents
-with 30 % of the tokens masked. transformers' model computes the vocabulary's logits at every position, or
-with sparse_prediction at masked positions only. To run without padding it needs flash attention, which
-processors lack, so here each sequence goes through the model alone. All variants run alternately on the same
-batches. The least CPU time of each variant counts, because other work on the machine only adds to the time.
-The last table compares the operations that PyTorch counts with those needed for the tokens alone.
+with 30 % of the tokens masked.
+
+transformers' model computes the logits of the vocabulary at every position. With sparse_prediction it
+computes them at masked positions only. To run without padding it needs flash attention, which exists only for
+GPUs. So here the model is also run on one sequence after another, without padding.
+
+All variants run alternately on the same batches. The least CPU time of each variant counts, because other
+work on the machine only adds to the time. The last table compares the operations that PyTorch counts with the
+operations that are needed for the tokens alone.
 """
 
 import sys
@@ -57,7 +61,7 @@ SHAPE = ModernBertConfig(
     intermediate_size=384,
     max_position_embeddings=LENGTH,
 )
-"""The smallest of Ettin's models (ModernBERT in several sizes)."""
+"""The smallest of the models called Ettin, which are ModernBERT in several sizes."""
 
 WIDTHS = {
     "this model": SHAPE,
@@ -65,7 +69,7 @@ WIDTHS = {
         SHAPE, hidden_size=768, num_attention_heads=12, intermediate_size=1152, num_hidden_layers=3
     ),
 }
-"""Shapes whose operations are counted."""
+"""Shapes of models whose operations are counted."""
 
 Loss = Callable[[transformers.ModernBertForMaskedLM, RowBatch], Tensor]
 
@@ -84,7 +88,8 @@ def make_our_step(data: OpenedDataset) -> Callable[[Batch], object]:
 def make_their_step(loss_of: Loss, sparse: bool) -> Callable[[RowBatch], object]:
     """Return a function that makes a step of transformers' model with this trainer's optimiser.
 
-    sparse: compute logits at masked positions only.
+    loss_of: function that computes the loss of a batch.
+    sparse: True to compute logits at masked positions only.
     """
     config = transformers.ModernBertConfig(**SHAPE.for_transformers(), sparse_prediction=sparse)
     model = transformers.ModernBertForMaskedLM(config).train()
@@ -92,6 +97,7 @@ def make_their_step(loss_of: Loss, sparse: bool) -> Callable[[RowBatch], object]
     optimiser = build_optimiser(preset, group_parameters(preset, model.named_parameters()))
 
     def step(batch: RowBatch) -> None:
+        """Make a step on this batch."""
         loss_of(model, batch).backward()
         clip_([weight.grad for weight in model.parameters() if weight.grad is not None], 1.0)
         optimiser.step()
@@ -101,16 +107,16 @@ def make_their_step(loss_of: Loss, sparse: bool) -> Callable[[RowBatch], object]
 
 
 def compute_padded_loss(model: transformers.ModernBertForMaskedLM, batch: RowBatch) -> Tensor:
-    """Return the loss of padded rows."""
+    """Return the loss of the padded rows of a batch, computed by transformers' model."""
     mask, labels = batch.attention_mask.long(), make_labels(batch)
     loss: Tensor = model(input_ids=batch.input_ids.long(), attention_mask=mask, labels=labels).loss
     return loss
 
 
 def compute_loss_one_by_one(model: transformers.ModernBertForMaskedLM, batch: RowBatch) -> Tensor:
-    """Return the loss of the sequences, computed one by one without padding.
+    """Return the loss of a batch whose sequences go through the model one by one, without padding.
 
-    A sequence's weight is its number of masked tokens.
+    A sequence counts in proportion to its number of masked tokens.
     """
     losses, labels = [], make_labels(batch)
     for row, length in enumerate(batch.attention_mask.sum(1).tolist()):
@@ -122,7 +128,9 @@ def compute_loss_one_by_one(model: transformers.ModernBertForMaskedLM, batch: Ro
 
 
 def make_labels(batch: RowBatch) -> Tensor:
-    """Return the labels of all positions, -100 at positions that are not masked."""
+    """Return the labels of all positions. At positions that are not masked the label is -100, which is
+    ignored.
+    """
     labels = torch.full(batch.input_ids.shape, -100)
     rows, slots = batch.masked_lm_weights.nonzero(as_tuple=True)
     labels[rows, batch.masked_lm_positions[rows, slots].long()] = batch.masked_lm_ids[rows, slots].long()
@@ -130,10 +138,10 @@ def make_labels(batch: RowBatch) -> Tensor:
 
 
 def compare_operations(batch: Batch, shape: ModernBertConfig) -> tuple[float, float, float]:
-    """Return three ratios of the operations that PyTorch counts to those needed for the tokens alone.
+    """Compare the operations that PyTorch counts with the operations needed for the tokens alone.
 
-    They are for the forward pass, for both passes, and for both passes if the needed operations include the
-    attention scores that a fused backward pass computes again.
+    Three ratios are returned: for the forward pass, for both passes, and for both passes if the attention
+    scores count as needed a second time. A fused backward pass computes these scores again.
     """
     model = BertForMaskedLM(shape)
     model.bert.attention = counting.host_attention
@@ -150,7 +158,10 @@ def compare_operations(batch: Batch, shape: ModernBertConfig) -> tuple[float, fl
 
 
 def count_score_operations(batch: Batch, shape: ModernBertConfig) -> int:
-    """Return the operations of the products of queries and keys, computed once per layer."""
+    """Return the number of operations that compute the attention scores once in each layer.
+
+    They are the products of queries and keys.
+    """
     lengths = batch.lengths()
     reaches = (None if shape.is_global(layer) else shape.reach for layer in range(shape.num_hidden_layers))
     return (
@@ -161,7 +172,7 @@ def count_score_operations(batch: Batch, shape: ModernBertConfig) -> int:
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the table of times and the table of operations."""
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     with tempfile.TemporaryDirectory() as place:
@@ -203,7 +214,7 @@ def main() -> None:
 
 
 def make_data(place: Path) -> str:
-    """Make a dataset of blocks of documents and return its directory."""
+    """Make a dataset whose examples are blocks of documents, and return its directory."""
     part, shards = place / "part", str(place / "shards")
     part.write_bytes(corpus.make_long_text(PART_BYTES)[:PART_BYTES].rpartition(b"\n\n")[0] + b"\n")
     words = ["--vocab", str(corpus.find_vocabulary()), "--objective", "mlm", "--blocks", "complete_doc"]

@@ -1,9 +1,10 @@
-"""CPU time of the end of an update (clipping and LAMB) on one core, in three forms.
+"""CPU time of the end of an update (clipping and LAMB) on one core, written in three ways.
 
-The forms are PyTorch's fused kernels, plain operations compiled by torch.compile, and operations on lists of
-tensors, which an earlier version of this trainer used ("before"). Each form changes its own model. They run
-alternately, and the least CPU time counts. Compiling takes minutes, so it is measured only with --compiled.
---large: 110 million weights instead of 11 million.
+They are PyTorch's fused kernels, plain operations compiled by torch.compile, and operations on lists of
+tensors, which an earlier version of this trainer used. Each has its own model. They run alternately, and the
+least CPU time of each counts. Compiling takes minutes, so the second way is measured only with --compiled.
+
+With --large the model has 110 million weights instead of 11 million.
 """
 
 import math
@@ -29,8 +30,10 @@ LARGE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
 OPTIMISER = "lamb-nvidia"
 
 
-class Plain(Cpu):
-    """Processor device whose optimiser step uses plain operations, which torch.compile can compile."""
+class UnfusedCpu(Cpu):
+    """Processor as a device whose optimiser step consists of plain operations, which torch.compile can
+    compile.
+    """
 
     fused_step = False
 
@@ -44,11 +47,15 @@ def make_model(shape: dict[str, int]) -> BertForPreTraining:
 
 
 def make_our_step(kind: type[Cpu], shape: dict[str, int], precision: str) -> Callable[[], None]:
-    """Return a function that makes the trainer's clipping and optimiser step. kind: the device's class."""
+    """Return a function that makes the trainer's clipping and optimiser step.
+
+    kind: class of the device, which decides how the step is written.
+    shape: sizes of the model.
+    """
     config = Config.of(optimiser=OPTIMISER, precision=precision)
     model = make_model(shape)
     step = make_optimiser_step(config, kind(config), model.named_parameters())
-    if kind is Plain:
+    if kind is UnfusedCpu:
         assert isinstance(step, SkippingOptimiserStep)
         step.function = torch.compile(clip_and_step, fullgraph=True, dynamic=False)
     gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
@@ -56,9 +63,9 @@ def make_our_step(kind: type[Cpu], shape: dict[str, int], precision: str) -> Cal
 
 
 def make_former_step(shape: dict[str, int]) -> Callable[[], None]:
-    """Return a function that makes LAMB's step as an earlier version did.
+    """Return a function that makes LAMB's step in the way of an earlier version of this trainer.
 
-    It works on lists of about four million elements.
+    It works on lists of tensors that have about four million elements together.
     """
     model, preset = make_model(shape), find("optimiser", OPTIMISER)
     groups = group_parameters(preset, model.named_parameters())
@@ -67,6 +74,7 @@ def make_former_step(shape: dict[str, int]) -> Callable[[], None]:
 
     @torch.no_grad()
     def step() -> None:
+        """Clip the gradients and change all weights."""
         nonlocal number
         number += 1
         clip_([weight.grad for weight in model.parameters() if weight.grad is not None], 1.0)
@@ -80,6 +88,11 @@ def make_former_step(shape: dict[str, int]) -> Callable[[], None]:
                     chunk, size = [], 0
 
     def change(w: list[torch.Tensor], decay: float, trust: bool) -> None:
+        """Change the weights of one list.
+
+        decay: weight decay.
+        trust: True to scale the change by LAMB's trust ratio.
+        """
         g = [weight.grad for weight in w if weight.grad is not None]
         m, v = ([moments[weight][place] for weight in w] for place in range(2))  # type: ignore[index]
         torch._foreach_lerp_(m, g, 0.1)
@@ -103,19 +116,19 @@ def make_former_step(shape: dict[str, int]) -> Callable[[], None]:
 
 
 def main() -> None:
-    """Print the times."""
+    """Print the times of all ways."""
     torch.set_num_threads(1)
     shape = LARGE if "--large" in sys.argv else SMALL
     forms = {"before": make_former_step(shape), "fused, fp32": make_our_step(Cpu, shape, "fp32")}
     forms["fused, bf16 (bad updates skipped)"] = make_our_step(Cpu, shape, "bf16")
     if "--compiled" in sys.argv:
-        forms["plain operations, compiled, bf16"] = make_our_step(Plain, shape, "bf16")
+        forms["plain operations, compiled, bf16"] = make_our_step(UnfusedCpu, shape, "bf16")
     least = dict.fromkeys(forms, math.inf)
     for number in range(ROUNDS + 1):
         for name, step in forms.items():
             start = time.process_time()
             step()
-            if number:  # the first step does not count, because it compiles and creates the moments
+            if number:  # the first step does not count, because it compiles and allocates memory
                 least[name] = min(least[name], time.process_time() - start)
     print(f"clipping and LAMB, {'110' if shape is LARGE else '11'} million weights, one thread:")
     for name, cpu in least.items():

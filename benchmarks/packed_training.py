@@ -1,10 +1,12 @@
 """Training on packed rows, padded rows and flat batches: padding, time of a step, loading, and resuming.
 
-A packed row holds several sequences. A flat batch has no padding. Examples are generated with the lengths in
-``--lengths FILE``, which is JSON with lists by name. Item i of a list is the number of sequences of i + 1
-tokens. By default they are the reference kit's lengths, and without the kit generated lengths with half the
-positions filled. All forms run alternately on one core, in fp32 with dropout. The least CPU time of each
-batch counts, because other work only adds to it.
+A packed row contains several sequences. The sequences of a flat batch follow each other without padding.
+Packed rows, padded rows and flat batches run alternately on one core, in fp32 with dropout. The least CPU
+time of each batch counts, because other work on the machine only adds to it.
+
+The examples are generated. Their lengths come from ``--lengths FILE``, a JSON file with lists by name: item i
+of a list is the number of sequences with i + 1 tokens. By default the lengths are the reference kit's.
+Without the kit they are generated so that half of the positions contain tokens.
 """
 
 import argparse
@@ -49,9 +51,13 @@ LARGE_FILES, LATE_UPDATE, LATE_ROWS = 4000, 1_000_000, 128
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KnownLengths(GeneratedData):
-    """Generated examples whose lengths are known, by shard. For packed rows, the row's ends are known too.
+    """Generated examples with prescribed lengths, which may be packed into prescribed rows.
 
-    Examples are made once and kept, so that only the loader's own work is measured.
+    The examples are made once and kept, so that only the loader's own work is measured.
+
+    known: lengths of the examples, by name of the shard.
+    row_ends: for packed rows, number of the example after the last of each row, by name of the shard.
+    made: the examples that have been made, by name of the shard.
     """
 
     known: dict[str, Array]
@@ -59,22 +65,28 @@ class KnownLengths(GeneratedData):
     made: dict[str, ExampleBatch] = field(default_factory=dict)
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
+        """Yield the examples of a shard, all in one batch."""
         if shard.name not in self.made:
             (self.made[shard.name],) = GeneratedData.batches(self, shard)
         yield self.made[shard.name]
 
     def _sizes(self, shard: Shard) -> tuple[Array, Array]:
+        """Return the lengths and the numbers of masks of a shard's examples."""
         lengths = self.known[shard.name]
         masks = (0.15 * lengths).round().astype(np.int64)
         return lengths, np.clip(masks, 1, self.layout.max_predictions_per_seq)
 
     def packs(self, shard: Shard) -> Iterator[PackBatch]:
+        """Yield the packed rows of a shard, all in one batch."""
         (examples,) = self.batches(shard)
         yield PackBatch(examples=examples, ends=self.row_ends[shard.name])
 
 
 def draw_lengths(counts: list[int] | None) -> Array:
-    """Return the lengths of all examples: drawn by the counts, or generated if ``counts`` is None."""
+    """Return the lengths of all examples.
+
+    counts: item i is the relative frequency of length i + 1. None: generated lengths are returned.
+    """
     data = generate_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=FILES, examples=EXAMPLES)
     if counts is None:
         return np.concatenate([np.asarray(data.lengths(shard)) for shard in data.shards])
@@ -83,7 +95,7 @@ def draw_lengths(counts: list[int] | None) -> Array:
 
 
 def make_single_examples(lengths: Array) -> OpenedDataset:
-    """Return a dataset of examples of these lengths, one per row."""
+    """Return a dataset of examples with these lengths, each in a row of its own."""
     data = generate_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=FILES, examples=EXAMPLES)
     assert isinstance(data, GeneratedData)
     given = {field.name: getattr(data, field.name) for field in fields(GeneratedData)}
@@ -93,8 +105,9 @@ def make_single_examples(lengths: Array) -> OpenedDataset:
 
 
 def make_packed_examples(plan: PackPlan) -> OpenedDataset:
-    """Return a dataset of packed rows as the plan describes them. The rows are distributed over the files in
-    turn.
+    """Return a dataset with the rows that the plan describes, in random order.
+
+    The rows are distributed evenly over FILES files.
     """
     rows = [lengths for lengths, count in plan.rows_by_lengths for _ in range(count)]
     order = np.argsort(draw_numbers(len(rows), "rows"))
@@ -118,19 +131,24 @@ def make_packed_examples(plan: PackPlan) -> OpenedDataset:
 
 
 @dataclass(frozen=True)
-class RowKind:
-    """A form of batches: padded rows, packed rows or flat batches, with its dataset."""
+class BatchForm:
+    """A way of making batches of examples: as padded rows, as packed rows or as flat batches.
+
+    rows: the dataset.
+    padded: True for rows, False for flat batches.
+    """
 
     rows: Rows
     padded: bool
     batch_size: int
 
     def load(self) -> Loader:
-        """Return a new loader of this form."""
+        """Return a new loader that makes batches in this way."""
         form = make_form(self.rows, batch_size=self.batch_size, padded=self.padded)
         return Loader(self.rows, form=form, batch_size=self.batch_size)
 
     def batches(self, count: int) -> list[Batch]:
+        """Return the first ``count`` batches."""
         loader = self.load()
         found = [update.batches[0] for update in islice(loader, count)]
         loader.close()
@@ -138,28 +156,33 @@ class RowKind:
 
 
 def count_computed_tokens(batch: Batch) -> int:
-    """Return the number of tokens that the model computes, padding included."""
+    """Return the number of positions that the model computes for a batch, including padding."""
     return batch.input_ids.numel()
 
 
 def count_real_tokens(batch: Batch) -> int:
-    """Return the number of tokens without padding."""
+    """Return the number of tokens of a batch, without padding."""
     return int(batch.lengths().sum())
 
 
 def count_sequences(batch: Batch) -> int:
+    """Return the number of sequences in a batch."""
     return int((batch.next_sentence_labels >= 0).sum())
 
 
 def choose_typical(batches: list[Batch]) -> list[Batch]:
-    """Return batches at equal quantiles of their number of tokens. Batches from bins differ in width."""
+    """Choose batches that represent all: their numbers of tokens are equally spaced quantiles.
+
+    This is needed because batches differ in width.
+    """
     rising = sorted(batches, key=count_computed_tokens)
     return [rising[(2 * number + 1) * len(rising) // (2 * BATCHES)] for number in range(BATCHES)]
 
 
-def compare_steps(kinds: dict[str, RowKind]) -> None:
-    """Print the padding of each form, and the CPU time per token that is not padding. The first form is the
-    baseline.
+def compare_steps(kinds: dict[str, BatchForm]) -> None:
+    """Print for each way of making batches its padding, and the CPU time of a step per token without padding.
+
+    The first way is the baseline.
     """
     counted = {name: kind.batches(COUNTED) for name, kind in kinds.items()}
     drawn = {name: choose_typical(batches) for name, batches in counted.items()}
@@ -182,8 +205,11 @@ def compare_steps(kinds: dict[str, RowKind]) -> None:
         )
 
 
-def compare_loaders(kinds: dict[str, RowKind]) -> None:
-    """Print the sequences per CPU second of each form's loader, without decoding."""
+def compare_loaders(kinds: dict[str, BatchForm]) -> None:
+    """Print the speed of the loader for each way of making batches, in sequences per CPU second.
+
+    Decoding of shards does not count.
+    """
     least = dict.fromkeys(kinds, float("inf"))
     for _ in range(ROUNDS):
         for name, kind in kinds.items():
@@ -198,11 +224,11 @@ def compare_loaders(kinds: dict[str, RowKind]) -> None:
 
 
 def time_resume() -> None:
-    """Print the time until the first update of a loader that resumes after a million updates."""
+    """Print how long a loader that resumes after a million updates takes until its first update."""
     data = generate_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=LARGE_FILES, examples=256)
     rows = RowsPackedAtLoad(data)
     form = make_form(rows, batch_size=LATE_ROWS)
-    consumed = LATE_UPDATE * LATE_ROWS * 2  # rough number of examples that the loader skips when it resumes
+    consumed = LATE_UPDATE * LATE_ROWS * 2  # Rough number of examples that the loader skips when it resumes.
     epoch, examples = divmod(consumed, data.examples)
     position = (epoch, examples // rows.window * rows.window, 77)
     for start_at in ((0, 0, 0), position):
@@ -229,13 +255,13 @@ def main() -> None:
     single, packed = make_single_examples(lengths), make_packed_examples(plan)
     rows = round(SEQUENCES / plan.examples_per_row)
     kinds = {
-        "padded rows": RowKind(Rows(single), True, SEQUENCES),
-        "packed rows (3 a row)": RowKind(PackRows(packed), True, rows),
-        "rows packed at load": RowKind(RowsPackedAtLoad(single), True, rows),
-        f"rows from {BINS} bins": RowKind(RowsFromBins(single, bins=BINS), True, SEQUENCES),
-        "flat": RowKind(Rows(single), False, SEQUENCES),
-        "packed rows, flat": RowKind(PackRows(packed), False, rows),
-        "packed at load, flat": RowKind(RowsPackedAtLoad(single), False, rows),
+        "padded rows": BatchForm(Rows(single), True, SEQUENCES),
+        "packed rows (3 a row)": BatchForm(PackRows(packed), True, rows),
+        "rows packed at load": BatchForm(RowsPackedAtLoad(single), True, rows),
+        f"rows from {BINS} bins": BatchForm(RowsFromBins(single, bins=BINS), True, SEQUENCES),
+        "flat": BatchForm(Rows(single), False, SEQUENCES),
+        "packed rows, flat": BatchForm(PackRows(packed), False, rows),
+        "packed at load, flat": BatchForm(RowsPackedAtLoad(single), False, rows),
     }
     print(f"a step of {SEQUENCES} sequences of up to 512 tokens, mean {lengths.mean():.1f}, or {rows} rows:")
     compare_steps(kinds)

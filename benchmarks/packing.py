@@ -1,9 +1,11 @@
 """Speed, memory and efficiency of ``bertdata pack``: ``python -m benchmarks.packing``.
 
-It makes TFRecord datasets of two sizes from the sample corpus, and plans and packs each in every layout. It
-prints MB of input shards per CPU second (user and system, of all processes), and the peak memory of the
-largest process. --plans instead prints the efficiency of each packing method on histograms of lengths. Its
-file is JSON with lists, whose item i is the number of sequences of i + 1 tokens.
+It makes TFRecord datasets of two sizes from the sample corpus, and packs them with every layout of the rows.
+It prints MB of input shards per CPU second (user and system, of all processes) and the peak memory of the
+largest process.
+
+With ``--plans FILE`` it prints instead how full the rows get with each packing method, for histograms of
+lengths. FILE is JSON with lists: item i of a list is the number of sequences with i + 1 tokens.
 """
 
 import argparse
@@ -24,7 +26,12 @@ METHODS = (("lpfhp", 3), ("lpfhp", 12), ("lp", 2), ("lp", 3), ("lp", 4))
 
 
 def make_dataset(place: Path, examples: int, length: int) -> Path:
-    """Make a TFRecord dataset of at least this many examples, by choosing the dupe factor."""
+    """Make a TFRecord dataset with at least this many examples.
+
+    It has enough examples because each document is used several times (the dupe factor).
+
+    length: number of ids of an example.
+    """
     parts = [str(path) for path in make_parts(place, PARTS, PART_BYTES)]
     output, dupe_factor = place / "shards", 1
     while True:
@@ -39,7 +46,7 @@ def make_dataset(place: Path, examples: int, length: int) -> Path:
 
 
 def measure_layouts(place: Path, examples: int, length: int, layouts: Sequence[str], workers: int) -> None:
-    """Print a line for each layout."""
+    """Make a dataset, pack it with each layout of the rows, and print a line for each."""
     source = make_dataset(place, examples, length)
     totals = json.loads((source / "manifest.json").read_text())["totals"]
     megabytes = totals["bytes"] / 1e6
@@ -57,7 +64,10 @@ def measure_layouts(place: Path, examples: int, length: int, layouts: Sequence[s
 
 
 def print_plans(histograms: Path, *, nnls: bool) -> None:
-    """Print the efficiency of each packing method on each histogram."""
+    """Print how full the rows get with each packing method, for each histogram of lengths.
+
+    nnls: True to include the method that solves a non-negative least-squares problem.
+    """
     import numpy as np
 
     from bertdata.packing.linear_program import bound_rows_below

@@ -1,4 +1,4 @@
-"""A pretended H100 for torch's compiler, which generates kernels for it on a machine without a GPU.
+"""A pretended H100, for which torch's compiler generates kernels on a machine without a GPU.
 
 The kernels are never run.
 """
@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 
 class Properties:
-    """The properties that Inductor asks of a GPU, with the values of an H100."""
+    """Properties of an H100 that Inductor, the code generator of torch's compiler, asks for."""
 
     name = "NVIDIA H100 80GB HBM3"
     major, minor = 9, 0
@@ -33,32 +33,37 @@ class Properties:
 
 
 class Driver:
-    """The methods that Triton calls on a GPU's driver."""
+    """Driver of the pretended GPU, with the methods that Triton calls."""
 
     def get_current_target(self) -> Any:
+        """Return the architecture that Triton generates code for."""
         from triton.backends.compiler import GPUTarget
 
         return GPUTarget("cuda", 90, 32)
 
     def get_active_torch_device(self) -> torch.device:
+        """Return the pretended GPU."""
         return torch.device("cuda", 0)
 
 
 class Generated(Exception):
-    """Exception that ends compiling once Inductor has generated its code, which cannot be loaded here."""
+    """Exception that ends compiling when Inductor has generated its code, because the code cannot be loaded
+    here.
+    """
 
 
 @contextmanager
 def pretend_card(keep: Callable[[Any], None]) -> Iterator[None]:
-    """Context manager in which Inductor generates code for the pretended GPU.
+    """Context manager in which torch's code generator Inductor works for the pretended GPU.
 
-    Instead of loading the code, it calls ``keep`` with its graph.
+    keep: function that is called with Inductor's graph after the code is generated. The code is not loaded.
     """
     import triton
     from torch._dynamo.device_interface import CudaInterface
     from torch._inductor.graph import GraphLowering
 
     def generate(graph: Any) -> None:
+        """Generate the code of a graph, and stop before it is loaded."""
         graph.freeze_runtime_asserts()
         graph.codegen()
         keep(graph)
@@ -95,30 +100,33 @@ def pretend_card(keep: Callable[[Any], None]) -> Iterator[None]:
 
 
 def move_to_card(graph: torch.fx.GraphModule) -> None:
-    """Move a traced graph from the processor to the pretended GPU. Its tensors have no memory."""
+    """Move a traced graph and its tensors, which have no memory, from the processor to the pretended GPU."""
     values = [leaf for node in graph.graph.nodes for leaf in tree_leaves(node.meta.get("val"))]
     mode = next(value.fake_mode for value in values if isinstance(value, FakeTensor))
 
-    def moved(tensor: Tensor) -> Tensor:
+    def move_tensor(tensor: Tensor) -> Tensor:
+        """Return a tensor of the same shape on the pretended GPU."""
         with mode:
             return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cuda")
 
     card = partial(tree_map_only, torch.device, lambda _: torch.device("cuda", 0))
     for node in graph.graph.nodes:
         if "val" in node.meta:
-            node.meta["val"] = tree_map_only(FakeTensor, moved, node.meta["val"])
+            node.meta["val"] = tree_map_only(FakeTensor, move_tensor, node.meta["val"])
         node.meta.pop("tensor_meta", None)
         node.args, node.kwargs = card(node.args), card(dict(node.kwargs))
     graph.recompile()
 
 
 def compile_for_card(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-    """Backend for torch.compile that runs Inductor for the pretended GPU. The function it returns computes
-    nothing.
+    """Backend for torch.compile that lets Inductor generate code for the pretended GPU.
+
+    The function that it returns computes nothing. It returns tensors of the right shapes.
     """
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
-    def inner(graph: torch.fx.GraphModule, _: Sequence[Any], **settings: Any) -> Any:
+    def compile_pass(graph: torch.fx.GraphModule, _: Sequence[Any], **settings: Any) -> Any:
+        """Generate the code of one pass, and return a function that computes nothing."""
         outputs = next(node for node in graph.graph.nodes if node.op == "output").args[0]
         kept = [one.meta["val"] if isinstance(one, torch.fx.Node) else one for one in outputs]
         move_to_card(graph)
@@ -130,20 +138,22 @@ def compile_for_card(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
                 raise
 
         def run(_: Sequence[Any]) -> list[Any]:
+            """Return empty tensors with the shapes of the outputs."""
             return tree_map_only(Tensor, lambda one: one.new_empty_strided(one.shape, one.stride()), kept)
 
         run._boxed_call = True  # type: ignore[attr-defined]
         return run
 
-    return compile_fx(graph, inputs, inner_compile=inner)
+    return compile_fx(graph, inputs, inner_compile=compile_pass)
 
 
 def _is_generated(error: BaseException | None) -> bool:
+    """Return True if the exception Generated is the error or one of its causes."""
     while error is not None and not isinstance(error, Generated):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def native_dropout(rows: Tensor, rate: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Return the result of dropout. As on a GPU, the mask has one byte per value."""
+    """Apply dropout to the rows. As on a GPU, the mask of kept values has one byte per value."""
     return torch.native_dropout(rows, rate, True)[0] if training and rate else rows

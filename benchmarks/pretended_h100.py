@@ -1,16 +1,17 @@
-"""Estimate of the speed on an H100 without having one, from the code that Inductor generates for it.
+"""Estimate of the trainer's speed on an H100 without having one, from the code that is generated for it.
 
 ``python -m benchmarks.pretended_h100`` needs a CUDA build of PyTorch and Triton, but no GPU. It prints kernel
 launches, bytes moved and expected times. The model is traced on the processor with tensors without memory,
-because autograd would ask a GPU for its streams. The graphs are then moved to the pretended GPU, and Inductor
-generates kernels.
+because autograd would ask a GPU for its streams. Then the graphs are moved to a pretended GPU, for which
+Inductor, the code generator of torch's compiler, generates kernels.
 
-The passes of a micro-batch of BERT-Large in bf16 with dropout are generated for one layer and for two. The
-figures for 24 layers follow, because all layers are alike. "Before" describes an earlier version of the
-trainer: its loss keeps the softmax in fp32, and weights are converted in each micro-batch. Bytes are the
-least that each kernel reads and writes. The expected time assumes that matrix products reach the share
-PRODUCTS of the GPU's arithmetic limit, and attention the share ATTENTION. All other kernels reach the share
-BANDWIDTH of the memory's bandwidth.
+The passes of a micro-batch of BERT-Large in bf16 with dropout are generated for one layer and for two layers.
+The figures for 24 layers follow from these, because all layers are alike. "Before" is an earlier version of
+the trainer: its loss keeps the softmax in fp32, and it converts the weights to bf16 in each micro-batch.
+
+Bytes are the least that each kernel reads and writes. For the expected time it is assumed that matrix
+products reach the share PRODUCTS of the GPU's arithmetic limit, and attention the share ATTENTION. All other
+kernels are assumed to reach the share BANDWIDTH of the memory's bandwidth.
 """
 
 import os
@@ -42,55 +43,63 @@ from trainer.update.half_weights import HalfWeights, find_linear_weights
 
 LAYERS = 24
 LIMIT, MEMORY = 989e12, 3.35e12
-"""Dense bf16 operations per second, and bytes per second, of an H100 with HBM3."""
+"""Limits of an H100 with HBM3 memory: dense bf16 operations per second, and bytes per second."""
 
 PRODUCTS, ATTENTION, BANDWIDTH = 0.70, 0.35, 0.85
-"""Shares of the limits that large products, attention with dropout, and elementwise kernels reach."""
+"""Shares of these limits that are reached by large matrix products, by attention with dropout, and by
+elementwise kernels.
+"""
 
 PHASES = {"phase 1": (128, 20, 256, 0.9), "phase 2": (512, 80, 128, 0.5)}
-"""For each phase: ids and masks per example, examples per micro-batch, and share of ids that are not padding.
+"""For each phase: ids of an example, masks of an example, examples of a micro-batch, share of ids that are
+not padding.
 """
 
 ACCUMULATION = 8
-"""Micro-batches per update."""
+"""Number of micro-batches of an update."""
 
 LAMB = 68
-"""Bytes per weight that clipping and the fused LAMB read and write in an update."""
+"""Bytes that clipping and the fused LAMB read and write for each weight in an update."""
 
 
 @dataclass
-class Count:
-    """Kernels of one pass: the number of launches, and bytes of kernels other than matrix products and
-    attention.
+class KernelCounts:
+    """Counts of the kernels of a pass.
+
+    launches: number of launches.
+    bytes: bytes that all kernels read and write.
+    other_bytes: the same without matrix products and attention.
     """
 
     launches: float = 0
     bytes: float = 0
     other_bytes: float = 0
 
-    def __add__(self, other: "Count") -> "Count":
-        return Count(*(one + two for one, two in zip(self.values(), other.values(), strict=True)))
+    def __add__(self, other: "KernelCounts") -> "KernelCounts":
+        return KernelCounts(*(one + two for one, two in zip(self.values(), other.values(), strict=True)))
 
-    def __mul__(self, factor: float) -> "Count":
-        return Count(*(value * factor for value in self.values()))
+    def __mul__(self, factor: float) -> "KernelCounts":
+        return KernelCounts(*(value * factor for value in self.values()))
 
     def values(self) -> tuple[float, float, float]:
+        """Return the three counts."""
         return self.launches, self.bytes, self.other_bytes
 
 
-def count_kernels(graph: Any) -> Count:
-    """Return the launches and bytes of a generated graph. Products and attention are kernels of other
-    libraries.
+def count_kernels(graph: Any) -> KernelCounts:
+    """Count the kernels of a graph for which Inductor has generated code.
+
+    Matrix products and attention are recognised as kernels of other libraries.
     """
     from torch._inductor.scheduler import ExternKernelSchedulerNode
 
-    found = Count()
+    found = KernelCounts()
     for node in graph.scheduler.nodes:
         moved = node.get_read_write_buffers_sizes()
         if moved == 0:
             continue
         is_product = isinstance(node, ExternKernelSchedulerNode)
-        found += Count(1, moved, 0 if is_product else moved)
+        found += KernelCounts(1, moved, 0 if is_product else moved)
     return found
 
 
@@ -106,7 +115,7 @@ def make_shape(layers: int) -> ModelConfig:
 
 
 def make_typical_batch(phase: str) -> FlatBatch:
-    """Return a micro-batch of the phase, of generated examples."""
+    """Return a micro-batch of generated examples with the sizes of the phase."""
     length, masks, size, fill = PHASES[phase]
     layout = ShardLayout(max_seq_length=length, max_predictions_per_seq=masks)
     data = generate_data(layout, vocabulary_size=30522, fill=fill)
@@ -120,19 +129,23 @@ def make_typical_batch(phase: str) -> FlatBatch:
 
 
 class CompiledStep(nn.Module):
-    """The model and the loss of a micro-batch as one module, as the trainer compiles them."""
+    """The model and the loss of a micro-batch as one module, which the trainer compiles as a whole."""
 
     def __init__(self, model: BertForPreTraining, row_losses: RowLosses) -> None:
         super().__init__()
         self.model, self.row_losses = model, row_losses
 
     def forward(self, batch: FlatBatch) -> Outcome:
+        """Return the loss of a micro-batch."""
         return compute_pretraining_loss(self.model(batch), batch, self.row_losses)
 
 
-def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> Count:
-    """Return the kernels of the forward and backward pass of a model with this many layers."""
-    counts = list[Count]()
+def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> KernelCounts:
+    """Count the kernels of the forward and the backward pass of a model with this many layers.
+
+    before: True for the earlier version of the trainer.
+    """
+    counts = list[KernelCounts]()
     with torch.device("meta"):
         model = BertForPreTraining(make_shape(layers))
     with (
@@ -154,21 +167,27 @@ def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> Count:
     return of_forward + of_backward
 
 
-def count_outside(weights: list[int], linear: list[int], *, before: bool) -> Count:
-    """Return the launches and bytes outside the compiled passes.
+def count_outside(weights: list[int], linear: list[int], *, before: bool) -> KernelCounts:
+    """Count the kernels of a micro-batch that are not part of the compiled passes.
 
-    weights: sizes of all weights. linear: sizes of the weights that have 16-bit copies. Adding a gradient to
-    the fp32 sum moves 12 bytes per weight, or 10 if it has a 16-bit copy. The copies are made once per
-    update.
+    They add the gradient of each weight to a sum in fp32. This moves 12 bytes per weight, or 10 bytes for a
+    weight that has a 16-bit copy. The copies are made once per update.
+
+    weights: number of elements of each weight.
+    linear: number of elements of each weight that has a 16-bit copy.
+    before: True for the earlier version of the trainer, which has no such copies.
     """
     if before:
-        return Count(len(weights), 12 * sum(weights), 12 * sum(weights))
+        return KernelCounts(len(weights), 12 * sum(weights), 12 * sum(weights))
     moved = 12 * (sum(weights) - sum(linear)) + (10 + 6 / ACCUMULATION) * sum(linear)
-    return Count(len(weights) + len(linear) / ACCUMULATION, moved, moved)
+    return KernelCounts(len(weights) + len(linear) / ACCUMULATION, moved, moved)
 
 
-def count_micro_batch(batch: FlatBatch, *, before: bool) -> Count:
-    """Return the kernels of a micro-batch of BERT-Large."""
+def count_micro_batch(batch: FlatBatch, *, before: bool) -> KernelCounts:
+    """Count the kernels of a micro-batch of BERT-Large.
+
+    before: True for the earlier version of the trainer.
+    """
     one, two = (count_passes(batch, layers, before=before) for layers in (1, 2))
     inside = one + (two + one * -1) * (LAYERS - 1)
     with torch.device("meta"):
@@ -178,9 +197,10 @@ def count_micro_batch(batch: FlatBatch, *, before: bool) -> Count:
     return inside + count_outside(weights, linear, before=before)
 
 
-def estimate_seconds(batch: FlatBatch, count: Count) -> float:
-    """Return the seconds of a micro-batch on an H100, with its padding and its share of the end of the
-    update.
+def estimate_seconds(batch: FlatBatch, count: KernelCounts) -> float:
+    """Return the seconds that a micro-batch takes on an H100, with its part of the update's end.
+
+    count: counts of the micro-batch's kernels.
     """
     shape = make_shape(LAYERS)
     width, inner = shape.hidden_size, shape.intermediate_size
@@ -199,6 +219,7 @@ def estimate_seconds(batch: FlatBatch, count: Count) -> float:
 
 
 def main() -> int:
+    """Print the figures of both phases. Returns the exit status."""
     if torch.version.cuda is None:
         print("benchmarks.pretended_h100: needs a build of torch for CUDA, with Triton", file=sys.stderr)
         return 2
@@ -215,7 +236,7 @@ def main() -> int:
                 flush=True,
             )
     sys.stdout.flush()
-    os._exit(0)  # skip the exit handlers, which would close a driver that does not exist
+    os._exit(0)  # Exit without the exit handlers, which would close a driver that does not exist.
 
 
 if __name__ == "__main__":

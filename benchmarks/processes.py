@@ -1,11 +1,14 @@
-"""Child processes of a run, found in /proc. Linux only."""
+"""Search for the child processes of a process in the directory /proc, which only Linux has."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 
 def list_descendants(pid: int) -> Iterator[int]:
-    """Yield the ids of all child processes and their children, without multiprocessing's resource tracker."""
+    """Yield the ids of all children of a process, and of their children.
+
+    The resource tracker of Python's multiprocessing is left out.
+    """
     for listed in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in map(int, read_bytes(listed).split()):
             if b"resource_tracker" not in read_bytes(Path(f"/proc/{child}/cmdline")):
@@ -14,7 +17,7 @@ def list_descendants(pid: int) -> Iterator[int]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a file below /proc. The result is empty if the process has ended."""
+    """Return the contents of a file below /proc. They are empty if the process has ended."""
     try:
         return path.read_bytes()
     except OSError:  # the process has ended

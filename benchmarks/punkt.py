@@ -1,4 +1,4 @@
-"""CPU time of finding sentence boundaries in one thread: the C++ kernel and nltk, on the same text.
+"""CPU time of splitting text into sentences in one thread: the C++ kernel and nltk, on the same text.
 
 python -m benchmarks.punkt
 """
@@ -23,6 +23,7 @@ LANGUAGE_ROUNDS = 40
 
 
 def main() -> None:
+    """Print the speeds of both programs, and of the kernel for each language."""
     text, tables = read_kit()
     rates = compare_programs(text, tables)
     print("sentences of the kit's cleaned text, one thread:")
@@ -36,6 +37,7 @@ def main() -> None:
 
 
 def read_kit() -> tuple[bytes, PunktTables]:
+    """Return a text of the reference kit, and the tables of the sentence splitter Punkt for it."""
     punkt_tab = KIT / "nltk_data/tokenizers/punkt_tab/english"
     tables = parse_tables({name: (punkt_tab / name).read_bytes() for name in TABLE_FILES})
     return b"".join(
@@ -44,9 +46,9 @@ def read_kit() -> tuple[bytes, PunktTables]:
 
 
 def measure_language_rates() -> dict[str, float]:
-    """Return MB of the kit's XQuAD contexts per CPU second, by language: with Punkt, by end marks, by lines.
+    """Return the speeds for the kit's XQuAD contexts in MB per CPU second, by language and way of splitting.
 
-    The three ways of splitting run alternately.
+    The ways are Punkt, end marks (such as full stops) and line ends. They are measured alternately.
     """
     segments, texts = {}, {}
     for code in ("en", "de", "zh", "th"):
@@ -62,16 +64,16 @@ def measure_language_rates() -> dict[str, float]:
 
 
 def measure_nltk_rate() -> float:
-    """Return MB of text per CPU second of nltk."""
+    """Return the speed of nltk in MB of text per CPU second."""
     text, tables = read_kit()
     segment = _make_nltk(tables)
     return len(text) / 1e6 / min(_time_segmenting(segment, text) for _ in range(2))
 
 
 def compare_programs(text: bytes, tables: PunktTables) -> dict[str, float]:
-    """Return MB per CPU second of each program, the best of several rounds.
+    """Return the speed of each program in MB per CPU second, from the best of several rounds.
 
-    Each program reads UTF-8 bytes and returns UTF-8 bytes.
+    Each program gets UTF-8 bytes and returns UTF-8 bytes.
     """
     programs = {
         "nltk": _make_nltk(tables),
@@ -89,6 +91,7 @@ def compare_programs(text: bytes, tables: PunktTables) -> dict[str, float]:
 
 
 def _make_nltk(tables: PunktTables) -> Callable[[bytes], bytes]:
+    """Return a function that splits a text into lines of one sentence with nltk."""
     parameters = PunktParameters()
     parameters.abbrev_types |= tables.abbreviations
     parameters.collocations |= tables.collocations
@@ -97,6 +100,7 @@ def _make_nltk(tables: PunktTables) -> Callable[[bytes], bytes]:
     tokenizer = PunktSentenceTokenizer(parameters)
 
     def segment(text: bytes) -> bytes:
+        """Return the text with one sentence per line."""
         lines = text.decode().removesuffix("\n").split("\n")
         found = (tokenizer.tokenize(line) if line else [""] for line in lines)
         return "".join(f"{sentence.strip()}\n" for sentences in found for sentence in sentences).encode()
@@ -105,6 +109,7 @@ def _make_nltk(tables: PunktTables) -> Callable[[bytes], bytes]:
 
 
 def _time_segmenting(segment: Callable[[bytes], bytes], text: bytes) -> float:
+    """Return the CPU seconds of splitting the text once."""
     start = time.process_time()
     segment(text)
     return time.process_time() - start

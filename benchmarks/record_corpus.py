@@ -1,8 +1,8 @@
-"""Record files of any size: documents of shuffled sentences with generated rare words.
+"""Files of records of any size, whose documents are shuffled sentences with generated rare words.
 
-A sentence of the golden corpus keeps its common words. Each rare word is replaced at every use with a word
-drawn from a lexicon. The lexicon's words are about as frequent as by Zipf's law, so a cache of words keeps
-meeting new words.
+The sentences are those of the golden corpus. Their common words are kept. Each use of a rare word is replaced
+with a word drawn from a generated lexicon. The lexicon's words occur about as often as Zipf's law says, so a
+cache of words continually meets new words.
 """
 
 import json
@@ -45,8 +45,8 @@ _SYLLABLES = [
 ]
 _WORD = re.compile(r"[A-Za-z]{4,}")
 _RARE = 2
-_DRAWN = 200_000
-"""Number of words that are drawn at once."""
+_WORDS_PER_DRAW = 200_000
+"""Number of words of the lexicon that are drawn in one call."""
 
 
 def make_documents(seed: int = 1) -> Iterator[str]:
@@ -62,10 +62,11 @@ def make_documents(seed: int = 1) -> Iterator[str]:
 
 
 def write_json_lines(directories: Mapping[Path, int], megabytes: int) -> int:
-    """Write the same records into several directories as JSON lines compressed by zstd. Return the bytes of
-    text.
+    """Write the same records into several directories, as JSON lines compressed with zstd.
 
-    directories: the number of files for each directory.
+    Returns the number of bytes of their text.
+
+    directories: for each directory, the number of files to write there.
     """
     source, written = make_documents(), 0
     with ExitStack() as stack:
@@ -80,7 +81,7 @@ def write_json_lines(directories: Mapping[Path, int], megabytes: int) -> int:
 
 
 class _Files:
-    """Writer of a directory's compressed files, one after another."""
+    """Writer of the compressed files of a directory, one after another."""
 
     def __init__(self, directory: Path, files: int) -> None:
         directory.mkdir(parents=True)
@@ -96,7 +97,10 @@ class _Files:
         self._stack.close()
 
     def write(self, data: bytes, share: float) -> None:
-        """Write data to the current file. share: share of all data that was written before."""
+        """Write data to the current file, or to the next one if the current file has its share.
+
+        share: share of all data that was written before, from 0 to 1.
+        """
         import zstandard
 
         if share * self._files >= self._opened:
@@ -108,7 +112,7 @@ class _Files:
 
 
 def _read_templates() -> list[tuple[str, int]]:
-    """Return the golden corpus's sentences with a slot for each rare word, and their numbers of slots."""
+    """Return the golden corpus's sentences with a slot for each rare word, and how many slots each has."""
     paths = sorted((ROOT / "golden" / "corpus").glob("part-*"))
     lines = [line for path in paths for line in path.read_text().split("\n") if line]
     counts = Counter(word for line in lines for word in _WORD.findall(line))
@@ -122,8 +126,8 @@ def _read_templates() -> list[tuple[str, int]]:
 
 
 def _draw_words(rng: random.Random) -> Iterator[str]:
-    """Yield an endless series of words of the lexicon."""
+    """Yield words drawn from the lexicon, without end."""
     lexicon = ["".join(rng.choices(_SYLLABLES, k=rng.randrange(1, 4))) for _ in range(LEXICON_WORDS)]
     cumulative = list(accumulate(1 / (rank + 10) for rank in range(LEXICON_WORDS)))
     while True:
-        yield from rng.choices(lexicon, cum_weights=cumulative, k=_DRAWN)
+        yield from rng.choices(lexicon, cum_weights=cumulative, k=_WORDS_PER_DRAW)

@@ -1,11 +1,12 @@
 """Cost of turning compressed JSON lines into blocks of token ids on disk.
 
-``bertdata create`` is compared with Hugging Face's ``datasets``.
+``bertdata create`` is compared with a program that uses Hugging Face's ``datasets``. Both use two processes
+and run alternately, with WordPiece and with byte-level BPE. The other program uses tokenizers in the fastest
+way: a single call of ``map`` tokenizes with ``encode_batch_fast`` and makes blocks of ids as NumPy arrays.
+``create`` also writes its text parts, md5s and manifests.
 
-Both programs use two processes and run alternately, with WordPiece and with byte-level BPE. The other program
-uses tokenizers in the fastest way: one ``map``, which tokenizes by ``encode_batch_fast`` and makes blocks of
-ids as NumPy arrays. ``create`` also writes its parts, md5s and manifests. Memory is the largest sum of
-resident memory over all processes of the command. Memory pages that processes share count in each process.
+Memory is the resident memory of all processes of a command together, at the moment when it is largest. Pages
+of memory that processes share are counted for each process.
 """
 
 import argparse
@@ -51,7 +52,10 @@ print(len(made) * int(ids))
 
 @dataclass(frozen=True)
 class TreeCost:
-    """Cost of a command with all its processes. megabytes: the largest sum of their memory at one time."""
+    """Cost of a command with all its processes.
+
+    megabytes: resident memory of all processes together, at the moment when it is largest.
+    """
 
     cpu: float
     wall: float
@@ -74,11 +78,13 @@ def measure_run(*words: str) -> TreeCost:
 
 
 def _read_children_seconds() -> float:
+    """Return the CPU seconds that all ended child processes have used."""
     found = psutil.Process().cpu_times()
     return found.children_user + found.children_system
 
 
 def _read_resident_bytes(pid: int) -> int:
+    """Return the resident memory of a process in bytes, or 0 if it has ended."""
     total = 0
     try:
         first = psutil.Process(pid)
@@ -93,7 +99,10 @@ def _read_resident_bytes(pid: int) -> int:
 
 
 def make_tokenizers(place: Path) -> dict[str, tuple[list[str], Path]]:
-    """Return for each type of tokenizer the flags of ``create`` and the file for the other program."""
+    """Make a WordPiece and a byte-level BPE tokenizer.
+
+    For each, the flags for ``create`` and the file for the other program are returned.
+    """
     from tokenizers import BertWordPieceTokenizer
 
     vocabulary = corpus.find_vocabulary()
@@ -115,27 +124,41 @@ class Source:
     megabytes: float
     label: str
 
-    def ours(self, flags: list[str], output: Path, command: str = "create") -> TreeCost:
-        """Return the cost of our command, ``bertdata create``."""
+    def run_ours(self, flags: list[str], output: Path, command: str = "create") -> TreeCost:
+        """Run ``bertdata create`` on the files, and return its cost.
+
+        flags: flags that name the tokenizer.
+        """
         words = [sys.executable, "-m", "bertdata", command, str(self.directory), "--output", str(output)]
         own = ["--input-kind", "jsonl", "--text-field", "text", "--sentences", "none"]
         return measure_run(*words, *own, "--workers", str(WORKERS), *flags)
 
-    def peer(self, tokenizer: Path, output: Path) -> TreeCost:
-        """Return the cost of the other program, which uses Hugging Face's ``datasets``."""
+    def run_peer(self, tokenizer: Path, output: Path) -> TreeCost:
+        """Run the other program, which uses Hugging Face's ``datasets``, and return its cost."""
         return measure_run(
             sys.executable, "-c", _PEER, str(self.directory), str(tokenizer), str(output), str(IDS)
         )
 
-    def line(self, name: str, cost: TreeCost, ours: TreeCost | None = None) -> str:
-        """Return a row of the table. ours: the cost to compare with."""
+    def format_row(self, name: str, cost: TreeCost, ours: TreeCost | None = None) -> str:
+        """Return a line of the table.
+
+        name: name of the program.
+        cost: cost of the program.
+        ours: cost of ``bertdata create``, to compare with. None: nothing is compared.
+        """
         rates = f"{self.megabytes / cost.wall:7.1f} {self.megabytes / cost.cpu:7.1f}"
         ratios = f"{cost.wall / ours.wall:6.1f} {cost.cpu / ours.cpu:6.1f}" if ours else ""
         return f"  {self.label:<22} {name:<26} {rates} {cost.megabytes:8.0f}  {ratios}"
 
 
 def make_sources(place: Path, sizes: list[int]) -> list[Source]:
-    """Return a source of one file for each size, and a source of ten files with the last size's records."""
+    """Write the record files and return their directories.
+
+    There is a directory with one file for each size, and a directory with ten files that contain the same
+    records as the last of these.
+
+    sizes: sizes in MB.
+    """
     found = []
     for size in sizes:
         directories = {place / f"{size}-{files}": files for files in ((1, 10) if size == sizes[-1] else (1,))}
@@ -147,22 +170,26 @@ def make_sources(place: Path, sizes: list[int]) -> list[Source]:
 
 
 def print_report(source: Source, place: Path, *, with_peer: bool) -> None:
-    """Print the figures of a source."""
+    """Measure the programs on a directory of record files and print their costs.
+
+    with_peer: True to measure the other program too.
+    """
     output = place / "output"
-    print(source.line("segment", source.ours([], output, "segment")), flush=True)
+    print(source.format_row("segment", source.run_ours([], output, "segment")), flush=True)
     rmtree(output)
     blocks = ["--objective=mlm", "--no-masks", "--blocks=none", "--dupe-factor=1", f"--max-seq-length={IDS}"]
     for name, (flags, file) in make_tokenizers(place).items():
-        ours = source.ours([*flags, *blocks], output)
-        print(source.line(f"create, {name}", ours), flush=True)
+        ours = source.run_ours([*flags, *blocks], output)
+        print(source.format_row(f"create, {name}", ours), flush=True)
         rmtree(output)
         rmtree(f"{output}.text")
         if with_peer:
-            print(source.line(f"datasets, {name}", source.peer(file, output), ours), flush=True)
+            print(source.format_row(f"datasets, {name}", source.run_peer(file, output), ours), flush=True)
             rmtree(output)
 
 
 def main() -> None:
+    """Measure the programs on files of several sizes and print their costs."""
     parser = argparse.ArgumentParser(prog="benchmarks.records", description=__doc__.split("\n")[0])
     parser.add_argument("--megabytes", type=int, nargs="+", default=[100, 1000], help="sizes of the text")
     parser.add_argument(

@@ -1,6 +1,6 @@
 """Time and memory of ``bertdata report`` on 1 GB of shards, compared with ``verify-md5`` and ``stats``.
 
-The dataset is made of copies of one part. ``--shards DIR`` uses an existing dataset.
+The shards are made from copies of one text part. With ``--shards DIR``, an existing dataset is used instead.
 """
 
 import argparse
@@ -16,7 +16,7 @@ PARTS = 100
 
 
 def make_shards(folder: Path) -> Path:
-    """Make about 1 GB of MLPerf's examples of 128 tokens."""
+    """Make about 1 GB of shards with MLPerf's examples of 128 tokens, and return their directory."""
     text = corpus.read_text()
     copies = PARTS * max(1, 2_600_000 // len(text))
     (folder / "parts").mkdir()
@@ -37,6 +37,7 @@ def measure_megabytes(shards: Path) -> float:
 
 
 def format_row(name: str, cost: Cost, megabytes: float) -> str:
+    """Return a line of the table: the command's name, its cost, and its speed for this many MB."""
     return (
         f"{name:<40} {cost.wall:6.1f} s {cost.cpu:6.1f} s of processor {cost.megabytes:6.0f} MB  "
         f"({megabytes / cost.wall:,.0f} MB/s)"
@@ -44,6 +45,7 @@ def format_row(name: str, cost: Cost, megabytes: float) -> str:
 
 
 def main() -> None:
+    """Print the cost of ``bertdata report`` and of the commands it is compared with."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shards", type=Path, help="a dataset that is there already")
     given = parser.parse_args().shards

@@ -1,8 +1,9 @@
-"""Growth of a Beam run's time and memory with the corpus: 4, 8, 16 and 32 parts of 5 MB, two processes.
+"""How time and memory of a Beam run grow with the corpus.
 
-Run it as ``python -m benchmarks.scaling``. There are as many shards as parts, so that the largest shard stays
-the same. CPU seconds should grow in proportion to the corpus. The memory of the launching process and of its
-workers should not grow. Linux only, because peaks are read from /proc.
+Run it as ``python -m benchmarks.scaling``. The corpora have 4, 8, 16 and 32 text parts of 5 MB, and each run
+uses two processes. There are as many shards as parts, so that the largest shard has the same size in all
+runs. CPU seconds should grow in proportion to the corpus. The memory of the launching process and of its
+workers should not grow. It runs only on Linux, because peaks of memory are read from /proc.
 """
 
 import os
@@ -23,7 +24,10 @@ POLL_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class Growth:
-    """CPU and wall seconds of a run, and peak MB of its launching process and of its largest worker."""
+    """Cost of a run: CPU seconds, wall seconds, and peak memory in MB.
+
+    The peak memory is given for the launching process and for its largest worker.
+    """
 
     cpu: float
     wall: float
@@ -32,7 +36,7 @@ class Growth:
 
 
 def measure_growth(words: list[str]) -> Growth:
-    """Run a command and return its cost, with the peak memory of each process."""
+    """Run a command and return its cost, with the peak memory of its processes."""
     start, before = time.perf_counter(), os.times()
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True)
     peaks: dict[int, float] = {}
@@ -49,7 +53,7 @@ def measure_growth(words: list[str]) -> Growth:
 
 
 def list_session_processes(session: int) -> list[int]:
-    """Return the ids of a session's processes."""
+    """Return the ids of all processes of a session, that is, of a command and its children."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -78,6 +82,7 @@ def make_command(parts: list[Path], output: Path, *flags: str) -> list[str]:
 
 
 def main() -> None:
+    """Run the pipeline on corpora of growing size and print the cost of each run."""
     with tempfile.TemporaryDirectory() as place:
         text = make_long_text(PART_BYTES)
         parts = [Path(place, f"part-{number:05}") for number in range(max(PARTS))]

@@ -1,4 +1,4 @@
-"""Speed and memory of the text stage (``bertdata segment``) with one worker."""
+"""Speed and memory of ``bertdata segment``, which makes text parts from articles, with one worker."""
 
 import sys
 import tempfile
@@ -10,7 +10,10 @@ COPIES, MORE_COPIES = 4, 40
 
 
 def measure_cost(source: Path, recipe: str) -> tuple[float, measure.Cost]:
-    """Return the MB read, and the lesser cost of two runs of the whole command, including its start."""
+    """Run the whole command twice. Return the MB that it reads, and the lesser of the two costs.
+
+    recipe: name of the rules by which parts are made.
+    """
     size = sum(path.stat().st_size for path in source.rglob("wiki_*"))
     how = ["--recipe", recipe, "--eval-articles", "100", "--training-shards", "16", "--test-shards", "2"]
     words = [sys.executable, "-m", "bertdata", "segment", str(source), *how, "--workers", "1"]
@@ -20,7 +23,7 @@ def measure_cost(source: Path, recipe: str) -> tuple[float, measure.Cost]:
 
 
 def measure_rate(source: Path, recipe: str) -> float:
-    """Return MB of extracted text per CPU second."""
+    """Return the speed of ``bertdata segment`` in MB of extracted text per CPU second."""
     megabytes, least = measure_cost(source, recipe)
     return megabytes / least.cpu
 
@@ -40,6 +43,7 @@ def copy_kit_files(place: Path, copies: int = MORE_COPIES) -> Path:
 
 
 def main() -> None:
+    """Print speed and memory of ``bertdata segment`` for each recipe."""
     for recipe in ("mlperf", "nvidia"):
         memory = {}
         for copies in (COPIES, MORE_COPIES):

@@ -1,4 +1,4 @@
-"""Split models whose forecasts ``split_forecast`` compares with real updates."""
+"""Models split over several processes, whose forecasts ``split_forecast`` compares with real updates."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,17 +17,18 @@ PRE_NORM = replace(MODEL, megatron_residual_connection=True)
 WIDE = ModelConfig(
     vocab_size=16000, hidden_size=768, num_hidden_layers=8, num_attention_heads=12, intermediate_size=3072
 )
-"""Model of the cases about memory. Its weights are large compared with the memory of the libraries."""
-ONLY_SHARDED = 950 * 10**6
-"""Memory of a device in bytes.
+"""Model of the cases about memory. Its weights take much memory compared with the loaded libraries."""
+MEMORY_FOR_SHARDED = 950 * 10**6
+"""Memory of a device in bytes, chosen so that the model must be sharded.
 
-The model WIDE, in two stages with two copies of each, fits only if the copies shard their weights.
+If the model WIDE is split into two stages with two copies of each, it fits into this memory only if the
+copies of a stage share the weights between them.
 """
 
 
 @dataclass(frozen=True)
 class Case:
-    """A case: its name, the model, and changes of the request for a plan."""
+    """A case to compare: a name, a model, and values that replace those of the usual request for a plan."""
 
     name: str
     model: ModelConfig = MODEL
@@ -35,8 +36,9 @@ class Case:
 
     @property
     def request(self) -> PlanRequest:
-        """Return the request: one device with enough memory for everything, unless ``changes`` says
-        otherwise.
+        """The request for a plan of the split.
+
+        Without changes it asks for one device with enough memory for everything.
         """
         given = {
             "precision": "fp32",
@@ -61,6 +63,11 @@ class Case:
 
 
 def _make_memory_case(name: str, *, pre_norm: bool = False, **changes: Any) -> Case:
+    """Return a case about memory with the model WIDE.
+
+    pre_norm: True for a model that normalises the inputs of its layers, as ModernBERT does.
+    changes: values that replace those of the usual request.
+    """
     model = replace(WIDE, megatron_residual_connection=pre_norm)
     return Case(name, model, {"batch_size": 4} | changes)
 
@@ -82,7 +89,9 @@ MEMORY = (
     ),
     _make_memory_case("2 stages, recomputed", devices=2, stages=2, micro_batches=4, recompute="always"),
     _make_memory_case("2 x 2", devices=4, stages=2, copies=2, micro_batches=4),
-    _make_memory_case("2 x 2, sharded", devices=4, stages=2, copies=2, micro_batches=4, memory=ONLY_SHARDED),
+    _make_memory_case(
+        "2 x 2, sharded", devices=4, stages=2, copies=2, micro_batches=4, memory=MEMORY_FOR_SHARDED
+    ),
 )
 TIME = (
     Case("one process"),

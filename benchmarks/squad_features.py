@@ -1,8 +1,9 @@
-"""CPU time of SQuAD's training features in one thread, compared with transformers' run_qa.py.
+"""CPU time of making SQuAD's training features in one thread, compared with transformers' run_qa.py.
 
-The input is 1,190 questions of the reference kit, with 384 tokens per feature and a stride of 128. run_qa.py
-uses a fast tokenizer and finds the answers' positions from its offsets. Its features are simpler than those
-of the original program: it neither tightens answers nor computes which span has the maximum context.
+The input is 1,190 questions of the reference kit. A feature has 384 tokens, and consecutive features of a
+context begin 128 tokens apart. run_qa.py uses a fast tokenizer and finds the answers' positions from its
+offsets. Its features are simpler than the original program's: it does not tighten answers to whole tokens,
+and does not compute in which span a token has the most context.
 """
 
 import json
@@ -20,7 +21,10 @@ ROUNDS = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SquadEntry:
-    """A question of a file. answer: the first answer's range of characters in the context, end excluded."""
+    """A question of a file, with its context and its first answer.
+
+    answer: the answer's range of characters in the context: first, and after the last.
+    """
 
     id: str
     question: str
@@ -39,6 +43,7 @@ def make_our_counter(path: Path, vocabulary: Path) -> Callable[[], int]:
     tokenizer = load_tokenizer(str(vocabulary), settings.dialect, settings.lower_case)
 
     def run() -> int:
+        """Make the features and return their number of ids."""
         features = make_features(
             read_squad(read_file(str(path)), training=True).questions, tokenizer, settings
         )
@@ -58,13 +63,15 @@ def make_transformers_counter(path: Path, vocabulary: Path) -> Callable[[], int]
     tokenizer = BertTokenizerFast(str(vocabulary), do_lower_case=True)
 
     def run() -> int:
+        """Make the features and return their number of ids."""
         entries = read_entries(path)
         found = tokenizer(
             [entry.question for entry in entries],
             [entry.context for entry in entries],
             truncation="only_second",
             max_length=LENGTH,
-            stride=STRIDE,  # in tokenizers, stride is the number of tokens that two spans share
+            # The library tokenizers calls the number of tokens that two spans have in common the stride.
+            stride=STRIDE,
             return_overflowing_tokens=True,
             return_offsets_mapping=True,
         )
@@ -92,6 +99,7 @@ def read_entries(path: Path) -> list[SquadEntry]:
 
 
 def _find_characters(answer: dict[str, Any]) -> tuple[int, int]:
+    """Return the range of an answer's characters in the context: first, and after the last."""
     start = int(answer["answer_start"])
     return start, start + len(answer["text"])
 
@@ -99,8 +107,14 @@ def _find_characters(answer: dict[str, Any]) -> tuple[int, int]:
 def find_answer_positions(
     offsets: list[tuple[int, int]], segments: list[int | None], start: int, end: int
 ) -> tuple[int, int]:
-    """Return the first and the last token of the answer, or (0, 0) if the context of this feature cuts it
-    off.
+    """Return the first and the last token of an answer in a feature.
+
+    Returns (0, 0) if the feature does not contain the whole answer.
+
+    offsets: range of characters of each token.
+    segments: 0 for a token of the question, 1 for a token of the context, None for a special token.
+    start: first character of the answer in the context.
+    end: character after its last.
     """
     first, last = segments.index(1), len(segments) - 1 - segments[::-1].index(1)
     if offsets[first][0] > start or offsets[last][1] < end:

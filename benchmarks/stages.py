@@ -1,4 +1,4 @@
-"""Microseconds per example of each stage of making a shard, in one process."""
+"""Microseconds per example of each step of making a shard, such as tokenising and writing, in one process."""
 
 import hashlib
 import tempfile
@@ -27,27 +27,28 @@ def main() -> None:
     )
     last = time.process_time()
 
-    def lap(stage: str) -> None:
+    def add_lap(stage: str) -> None:
+        """Add the time since the last call to the time of this step."""
         nonlocal last
         now = time.process_time()
         seconds[stage] += now - last
         last = now
 
     documents = tokenizer.encode([text], ["text"])
-    lap("tokenise")
+    add_lap("tokenise")
     examples = make_bert_examples(documents, vocabulary, settings)
-    lap("draw and mask")
+    add_lap("draw and mask")
     digest = hashlib.md5(usedforsecurity=False)
     with tempfile.TemporaryFile() as file:
         for start in range(0, len(examples), BATCH):
             batch = examples.batch(start, start + BATCH)
-            lap("gather")
+            add_lap("gather")
             records = encode_batch(batch, settings.layout)
-            lap("encode")
+            add_lap("encode")
             file.write(records)
-            lap("write")
+            add_lap("write")
             digest.update(records)
-            lap("md5")
+            add_lap("md5")
     parts = ", ".join(f"{stage} {spent / len(examples) * 1e6:.1f}" for stage, spent in seconds.items())
     print(f"microseconds an example of 512 ids, {len(examples)} examples: {parts}")
 

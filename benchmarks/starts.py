@@ -1,9 +1,8 @@
-"""Start-up time and memory of commands: printing help, making one update, making one small shard.
+"""Time and memory of starting commands: printing help, making one update, making one small shard.
 
 usage: python -m benchmarks.starts [--before FOLDER]
 
-FOLDER: a checkout of another commit, with its kernels built. Its commands run alternately with this
-checkout's.
+FOLDER: a checkout of another commit, with its kernels built. The commands of both checkouts run alternately.
 """
 
 import argparse
@@ -21,15 +20,20 @@ ROUNDS = 5
 
 
 def measure_start(tree: Path, words: Sequence[str]) -> Cost:
-    """Return the cost of ``python -m`` with these words in a checkout."""
+    """Run ``python -m`` with these words in a checkout, and return the cost.
+
+    tree: directory of the checkout.
+    """
     return measure_command("env", f"--chdir={tree}", sys.executable, "-m", *words)
 
 
 def print_comparison(trees: Mapping[str, Path], title: str, words: Sequence[str], folder: Path) -> None:
-    """Print the least cost of the command in each checkout. The checkouts run alternately.
+    """Print the least cost of a command in each checkout. The checkouts run alternately.
 
-    words: the command. OUTPUT is replaced with a directory that does not exist, SHARDS with the checkout's
-    dataset.
+    trees: directories of the checkouts, by name.
+    title: description of the command.
+    words: the command. In it, OUTPUT is replaced with a directory that does not exist, and SHARDS with the
+        dataset of the checkout.
     """
     outputs = (str(folder / f"{len(words)}-{number}") for number in count())
     costs: dict[str, list[Cost]] = {name: [] for name in trees}
@@ -46,6 +50,7 @@ def print_comparison(trees: Mapping[str, Path], title: str, words: Sequence[str]
 
 
 def main() -> None:
+    """Print the cost of starting each command, in one checkout or two."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--before", type=Path, help="checkout of another commit")
     before = parser.parse_args().before
@@ -58,7 +63,8 @@ def main() -> None:
         for (
             name,
             tree,
-        ) in trees.items():  # each makes its own shards: an old checkout cannot read a new manifest
+            # Each checkout makes its own shards, because an old checkout cannot read a new manifest.
+        ) in trees.items():
             output = f"--output={folder / name}"
             measure_start(tree, ["bertdata", "create", *parts, output, "--vocab", vocab, *sizes])
         plain = ["--config=tiny", "--device=cpu", "--train-data=SHARDS", "--steps=1", "--batch-size=2"]

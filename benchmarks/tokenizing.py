@@ -1,7 +1,8 @@
 """Speed of WordPiece in one thread: this project, nanotoken, TensorFlow Text's FastBertTokenizer, tokenizers.
 
-The first two cache words. "Cold" is the first pass of a new tokenizer, whose cache is empty. "Warm" is its
-second pass over the same text. The other two have no cache, so they have a single figure.
+This project and nanotoken have a cache of words. The speed called "cold" is that of the first pass of a new
+tokenizer, whose cache is empty. The speed called "warm" is that of its second pass over the same text. The
+other two have no cache, so each has a single figure.
 """
 
 import gc
@@ -18,11 +19,11 @@ from benchmarks import corpus, measure
 TEXT_BYTES = 10_000_000
 ROUNDS = 5
 Tokenize = Callable[[], int]
-"""Function that tokenizes the whole text once and returns the number of ids."""
+"""Type of a function that tokenizes the whole text once and returns the number of ids."""
 
 
 def make_our_tokenizer(text: bytes) -> Tokenize:
-    """Return a new tokenizer of this project."""
+    """Return a function that tokenizes the text with a new tokenizer of this project."""
     from bertdata.config.dialects import find_dialect
     from bertdata.tokens.vocabulary import parse_vocabulary
     from bertdata.tokens.wordpiece import WordPieceTokenizer
@@ -34,7 +35,10 @@ def make_our_tokenizer(text: bytes) -> Tokenize:
 
 
 def make_nanotoken(path: Path) -> Tokenize:
-    """Return a new nanotoken tokenizer. It reads the file itself, which is its fastest way."""
+    """Return a function that tokenizes the file with a new tokenizer of nanotoken.
+
+    nanotoken reads the file itself, which is its fastest way.
+    """
     import nanotoken
 
     tokenizer = nanotoken.Tokenizer.from_vocab(corpus.find_vocabulary(), lowercase=True)
@@ -43,7 +47,7 @@ def make_nanotoken(path: Path) -> Tokenize:
 
 
 def time_tensorflow_text(text: bytes) -> float:
-    """Return the CPU seconds of a pass of TensorFlow Text."""
+    """Return the CPU seconds that TensorFlow Text takes for the text."""
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import tensorflow as tf
     import tensorflow_text as tft
@@ -57,7 +61,7 @@ def time_tensorflow_text(text: bytes) -> float:
 
 
 def time_tokenizers_library(text: bytes) -> float:
-    """Return the CPU seconds of a pass of tokenizers."""
+    """Return the CPU seconds that the library tokenizers takes for the text."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     from tokenizers import BertWordPieceTokenizer
 
@@ -69,12 +73,13 @@ def time_tokenizers_library(text: bytes) -> float:
 
 
 def time_cold_and_warm(new: dict[str, Callable[[], Tokenize]]) -> dict[str, tuple[float, float]]:
-    """Return the CPU seconds of the first and the second pass of each new tokenizer.
+    """Return for each tokenizer the CPU seconds of its first pass and of its second pass over the text.
 
-    Each figure is the least over all rounds.
+    Each figure is the least over all rounds. The tokenizers run alternately, so that other work on the
+    machine affects all of them. The benchmark ends with an error if two tokenizers make different numbers of
+    ids.
 
-    The tokenizers run alternately, so that other work on the machine affects all. The benchmark ends with an
-    error if two programs make different numbers of ids.
+    new: functions that make a new tokenizer, by its name.
     """
     seconds = {name: (float("inf"), float("inf")) for name in new}
     ids: dict[str, Any] = {}
@@ -95,6 +100,7 @@ def time_cold_and_warm(new: dict[str, Callable[[], Tokenize]]) -> dict[str, tupl
 
 
 def main() -> None:
+    """Print the speeds of all tokenizers."""
     text = corpus.make_long_text(TEXT_BYTES)
     with tempfile.TemporaryDirectory() as place:
         path = Path(place, "text")

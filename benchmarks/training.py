@@ -2,9 +2,10 @@
 
 A step is forward, backward, clipping and a LAMB update, in fp32 with dropout. This project's step is the
 trainer's, including its bookkeeping. transformers' BertForPreTraining uses the same optimiser and computes
-the vocabulary's logits at every position. A third row computes them at masked positions only, which shows how
-much of the difference is due to the logits. All run alternately on the same batches of a real shard. The
-least CPU time of each counts, because other work only adds to it.
+the logits of the vocabulary at every position. In a third row of the table it computes them at masked
+positions only, which shows how much of the difference is due to the logits. All three run alternately on the
+same batches of a real shard. The least CPU time of each counts, because other work on the machine only adds
+to it.
 """
 
 import sys
@@ -51,7 +52,10 @@ Step = Callable[[RowBatch], object]
 
 
 def make_our_step(batch_size: int = BATCH, compiled: bool = False) -> Callable[[Batch], object]:
-    """Return a function that makes an update with this trainer."""
+    """Return a function that makes an update with this trainer.
+
+    compiled: True to compile the model with torch.compile.
+    """
     config = Config.of(optimiser=OPTIMISER, batch_size=batch_size, compile=compiled)
     runtime = open_runtime(config)
     shape = ModelConfig(**SHAPE)
@@ -65,7 +69,7 @@ def make_our_step(batch_size: int = BATCH, compiled: bool = False) -> Callable[[
 def make_their_step(masked_only: bool = False) -> Step:
     """Return a function that makes a step of transformers' model with this trainer's optimiser.
 
-    masked_only: compute logits at masked positions only.
+    masked_only: True to compute logits at masked positions only.
     """
     model = transformers.BertForPreTraining(transformers.BertConfig(**SHAPE)).train()
     preset = find("optimiser", OPTIMISER)
@@ -73,6 +77,7 @@ def make_their_step(masked_only: bool = False) -> Step:
     loss_of = _compute_masked_loss if masked_only else _compute_loss
 
     def step(batch: RowBatch) -> None:
+        """Make a step on this batch."""
         loss_of(model, batch).backward()
         clip_([weight.grad for weight in model.parameters() if weight.grad is not None], 1.0)
         optimiser.step()
@@ -82,11 +87,13 @@ def make_their_step(masked_only: bool = False) -> Step:
 
 
 def _make_inputs(batch: RowBatch) -> dict[str, torch.Tensor]:
+    """Return the batch under the names of the arguments of transformers' model."""
     names = ("input_ids", "token_type_ids", "attention_mask")
     return {name: getattr(batch, name).long() for name in names}
 
 
 def _compute_loss(model: transformers.BertForPreTraining, batch: RowBatch) -> torch.Tensor:
+    """Return the loss that transformers' model computes, with logits at every position."""
     labels = torch.full(batch.input_ids.shape, -100)
     rows, slots = batch.masked_lm_weights.nonzero(as_tuple=True)
     labels[rows, batch.masked_lm_positions[rows, slots].long()] = batch.masked_lm_ids[rows, slots].long()
@@ -96,6 +103,7 @@ def _compute_loss(model: transformers.BertForPreTraining, batch: RowBatch) -> to
 
 
 def _compute_masked_loss(model: transformers.BertForPreTraining, batch: RowBatch) -> torch.Tensor:
+    """Return the loss with logits computed at masked positions only."""
     rows, slots = batch.masked_lm_weights.nonzero(as_tuple=True)
     hidden, pooled = model.bert(**_make_inputs(batch))[:2]
     words, pairs = model.cls(hidden[rows, batch.masked_lm_positions[rows, slots].long()], pooled)
@@ -106,14 +114,17 @@ def _compute_masked_loss(model: transformers.BertForPreTraining, batch: RowBatch
 
 
 def measure_cpu_seconds(step: Callable[..., object], batch: Batch) -> float:
-    """Return the CPU seconds of a step."""
+    """Make a step and return its CPU seconds."""
     start = time.process_time()
     step(batch)
     return time.process_time() - start
 
 
 def measure_loading(step: Callable[[Batch], object], directory: str) -> tuple[float, float]:
-    """Return the seconds of steps that the loader feeds, and how long they waited for their batches."""
+    """Make steps on batches from the loader.
+
+    Returns the seconds of all steps, and how many of them the steps waited for their batches.
+    """
     data = open_dataset(directory)
     loader = Loader(Rows(data), form=make_form(Rows(data), batch_size=BATCH), batch_size=BATCH)
     start = time.perf_counter()
@@ -125,6 +136,7 @@ def measure_loading(step: Callable[[Batch], object], directory: str) -> tuple[fl
 
 
 def main() -> None:
+    """Print the times of a step, and how long the steps wait for the loader."""
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     ends_updates = make_our_step()
@@ -144,7 +156,7 @@ def main() -> None:
         flat_form = make_form(Rows(data), batch_size=BATCH)
         flat_loader = Loader(Rows(data), form=flat_form, batch_size=BATCH)
         row_loader = Loader(Rows(data), form=RowForm(), batch_size=BATCH)
-        for _ in range(ROUNDS):  # the same examples, as flat batches and as padded rows
+        for _ in range(ROUNDS):  # These are the same examples, as flat batches and as padded rows.
             flat, rows = next(flat_loader).batches[0], next(row_loader).batches[0]
             least["ours"] = min(least["ours"], measure_cpu_seconds(ends_updates, flat))
             for name, step in runners.items():

@@ -1,4 +1,4 @@
-"""Wall seconds of ``bertdata create`` with two workers and with one, on 8 parts of 5 MB."""
+"""Wall seconds of ``bertdata create`` with two workers and with one worker, on 8 text parts of 5 MB."""
 
 import shutil
 import tempfile
@@ -11,7 +11,7 @@ PARTS, PART_BYTES = 8, 5_000_000
 
 
 def make_parts(place: Path) -> list[Path]:
-    """Write eight parts of the same text."""
+    """Write eight text parts with the same text, and return their paths."""
     text = corpus.make_long_text(PART_BYTES)
     parts = [place / f"part-{number}" for number in range(PARTS)]
     for part in parts:
@@ -20,6 +20,7 @@ def make_parts(place: Path) -> list[Path]:
 
 
 def main() -> None:
+    """Print the wall seconds with one worker and with two."""
     with tempfile.TemporaryDirectory() as place:
         parts = make_parts(Path(place))
         walls = {}

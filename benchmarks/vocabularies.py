@@ -1,12 +1,13 @@
-"""Memory and time of ``train-vocab``, and the number of tokens that its vocabularies make of other text.
+"""Memory and time of ``train-vocab``, and how many tokens its vocabularies need for another text.
 
 usage: python -m benchmarks.vocabularies [--before FOLDER] [--megabytes N ...] [--kinds KIND ...] [--forms
     FORM ...]
 
-FORM: ``documents``, or ``one`` for a single document, which is the same text without blank lines. FOLDER: a
-    checkout of another commit, whose figures come first in each row. The text is that of make_growing_text in
-    benchmarks/corpus.py. The other text consists of the articles that the kit holds out and the sentences of
-    MRPC. Without the kit it is the sample articles.
+FOLDER: a checkout of another commit, whose figures come first in each row.
+FORM: ``documents``, or ``one`` for the same text without blank lines, which is a single document.
+
+The training text is that of make_growing_text in benchmarks/corpus.py. The other text consists of the
+articles that the kit holds out and of the sentences of MRPC. Without the kit it is the sample articles.
 """
 
 import argparse
@@ -20,13 +21,13 @@ from benchmarks import corpus, measure
 
 KINDS = ("wordpiece", "bpe", "unigram")
 FORMS = {"documents": ".txt", "one": ".one"}
-"""Endings of the text files for each form."""
+"""For each form of the text, the ending of its file's name."""
 SIZE = 30_000
 MEGABYTE = 1_000_000
 
 
 def write_text(path: Path, megabytes: int) -> None:
-    """Write a text of this size, and next to it the same text without blank lines."""
+    """Write a text of this size to ``path``. Write the same text without blank lines to a file next to it."""
     rest = megabytes * MEGABYTE
     with path.open("wb") as documents, path.with_suffix(".one").open("wb") as one:
         for copy in corpus.make_growing_text(rest):
@@ -37,7 +38,7 @@ def write_text(path: Path, megabytes: int) -> None:
 
 
 def read_other_text() -> str:
-    """Return a text that no vocabulary is trained on: held-out articles, and the news sentences of MRPC."""
+    """Return a text on which no vocabulary is trained: held-out articles, and the news sentences of MRPC."""
     place = corpus.find_kit()
     if place:
         articles = (place / "results" / "eval.txt").read_text(encoding="utf-8")
@@ -48,7 +49,7 @@ def read_other_text() -> str:
 
 
 def count_tokens(path: Path, text: str) -> int:
-    """Return the number of tokens that a tokenizer.json makes of a text."""
+    """Return the number of tokens into which a tokenizer.json splits a text."""
     from tokenizers import Tokenizer
 
     documents = text.split("\n\n")
@@ -57,7 +58,11 @@ def count_tokens(path: Path, text: str) -> int:
 
 
 def measure_training(tree: Path, text: Path, kind: str, output: Path) -> measure.Cost:
-    """Train a vocabulary with the code of a checkout and return the cost."""
+    """Train a vocabulary with the code of a checkout, and return the cost.
+
+    tree: directory of the checkout.
+    kind: type of the vocabulary, such as "bpe".
+    """
     start = (
         f"import sys; sys.path.insert(0, {str(tree)!r}); from bertdata.cli.main import main; sys.exit(main())"
     )
@@ -66,6 +71,7 @@ def measure_training(tree: Path, text: Path, kind: str, output: Path) -> measure
 
 
 def main() -> None:
+    """Print a row for each size and form of the text and each type of vocabulary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--before", type=Path, help="checkout of another commit")
     parser.add_argument("--megabytes", type=int, nargs="+", default=[25, 100])
@@ -81,7 +87,8 @@ def main() -> None:
     with TemporaryDirectory() as place:
         for megabytes in args.megabytes:
             text = Path(place) / "text.txt"
-            # Run in a new process, because a child's peak memory includes the parent's memory at the fork.
+            # This runs in a new process, because the peak memory of a child process includes the parent's
+            # memory when it is forked.
             words = ["-m", "benchmarks.vocabularies", "--write", str(text), "--megabytes", str(megabytes)]
             subprocess.run([sys.executable, *words], check=True)
             for kind in args.kinds:
@@ -90,7 +97,11 @@ def main() -> None:
 
 
 def print_row(trees: list[Path], text: Path, kind: str, megabytes: int, other: str) -> None:
-    """Print a row: the figures of each checkout in turn."""
+    """Print a row of the table: the figures of each checkout, one after another.
+
+    trees: directories of the checkouts.
+    other: the text on which no vocabulary is trained.
+    """
     costs, tokens = [], []
     for tree in trees:
         output = text.with_name("vocabulary.json")

@@ -1,9 +1,10 @@
-"""Estimate of hours for English Wikipedia on a 16-core machine, stage by stage, from speeds measured now.
+"""Estimate of the hours that English Wikipedia takes on a 16-core machine, stage by stage.
 
-The speeds of wikiextractor and nltk are measured in the same run. The speed of MLPerf's script was recorded
-earlier: 171 CPU seconds for a part of 26.4 MB. Perfect scaling over the cores is assumed for all programs.
-Extraction has three rows: on a dump without template pages, and with each extractor on a small Wikipedia with
-templates, as English Wikipedia has them. This project's figures leave out the start of Python.
+The estimate is made from speeds. Those of this project, of wikiextractor and of nltk are measured in the same
+run. That of MLPerf's script was recorded earlier: 171 CPU seconds for a text part of 26.4 MB. All programs
+are assumed to be 16 times as fast on 16 cores. Extraction has three rows: one on a dump without template
+pages, and one for each extractor on a small Wikipedia with templates, as English Wikipedia has them. The time
+to start Python is subtracted from this project's figures.
 """
 
 import sys
@@ -24,11 +25,11 @@ from benchmarks.segmenting import copy_kit_files, measure_rate
 CORES = 16
 XML_MB, TEXT_MB = 75_163, 13_700
 ORIGINAL_EXAMPLES_MB_S = 26.4 / 171
-PINNED_MB_S = 2.4  # recorded earlier, because it needs an older Python than this package
+PINNED_MB_S = 2.4  # Recorded earlier, because the script needs an older Python than this package.
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table of hours."""
     kit = corpus.find_kit()
     if kit is None:
         sys.exit("benchmarks.wikipedia: no reference kit; set BERTDATA_REFERENCE_KIT")

@@ -1,4 +1,6 @@
-"""docs/configuration.md and the pictures of the schedules, made from the declarations in trainer/config/."""
+"""Makes docs/configuration.md and the pictures of the learning-rate schedules from the code in
+trainer/config/.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -42,14 +44,17 @@ SOURCES = {
     "squad_large": "Google, NVIDIA: [fine-tuning](finetuning.md)",
     "tiny": "this project",
 }
-"""Origin of each configuration that comes with the trainer."""
+"""For each configuration that comes with the trainer, the publication or program that it is from."""
 
 DRAWN = {
     "trapezoidal": {"lr_decay": 25},
     "natural_exponential": {"decay_steps": 18, "decay_rate": 0.5},
     "custom": {"lr_schedule_by_step": {"0": 0.3, "20": 1.0, "60": 0.4}},
 }
-"""Required keys of the schedules that are drawn. Other keys have their defaults."""
+"""The schedules of which pictures are drawn, with values for the keys they require.
+
+All other keys have their defaults.
+"""
 
 _KINDS = {
     "integer": "integer",
@@ -102,7 +107,7 @@ appended.
 
 
 def _make_shipped_table() -> str:
-    """Return the table of configurations that come with the trainer."""
+    """Return the Markdown table of the configurations that come with the trainer."""
     rows = "".join(_make_shipped_row(name) for name in find_shipped_configs())
     columns = ("configuration", "source", "examples of an update", "updates", "learning rate, warm-up")
     heading = " | ".join([*columns, "data", "device"])
@@ -110,7 +115,7 @@ def _make_shipped_table() -> str:
 
 
 def _make_shipped_row(name: str) -> str:
-    """Return the table row of a configuration. Values that differ between its phases are joined."""
+    """Return the table row of a configuration. If its phases have different values, both are shown."""
     phases = make_configs(["--config", name])
     cells = [f"`{name}`", SOURCES[name]]
     for describe in (_describe_examples, _describe_updates, _describe_rate, _describe_data, _describe_device):
@@ -119,14 +124,14 @@ def _make_shipped_row(name: str) -> str:
 
 
 def _describe_examples(config: Config) -> str:
-    """Return the number of examples per update."""
+    """Return the text for the number of examples of an update."""
     update = config.update
     fixed = update.global_batch_size is not None or update.replicas is not None
     return f"{update.examples(1):,}{'' if fixed else ' per worker'}"
 
 
 def _describe_updates(config: Config) -> str:
-    """Return the length of the training: updates, epochs or tokens."""
+    """Return the text for the length of the training in updates, epochs or tokens."""
     epochs = config.schedule.num_train_epochs
     if tokens := config.recipe.train_tokens:
         return _format_tokens(tokens)
@@ -134,12 +139,12 @@ def _describe_updates(config: Config) -> str:
 
 
 def _format_tokens(number: int) -> str:
-    """Return a number of tokens in millions."""
+    """Return the text for a number of tokens, in millions."""
     return f"{number // 10**6:,} million tokens"
 
 
 def _describe_rate(config: Config) -> str:
-    """Return the base learning rate and the warm-up."""
+    """Return the text for the base learning rate and its warm-up."""
     schedule = config.schedule
     rising = f"{schedule.warmup:,}" if isinstance(schedule.warmup, int) else f"{100 * schedule.warmup:g} %"
     if tokens := config.recipe.warmup_tokens:
@@ -150,13 +155,15 @@ def _describe_rate(config: Config) -> str:
 
 
 def _describe_data(config: Config) -> str:
-    """Return the sequence length, and the number of masks if it is fixed."""
+    """Return the text for the sequence length, and for the number of masks if every example may have the same
+    number.
+    """
     length, masks = config.data.max_seq_length, config.data.max_predictions_per_seq
     return "any" if length is None else f"{length}" if masks is None else f"{length}/{masks}"
 
 
 def _describe_device(config: Config) -> str:
-    """Return device, precision and compilation."""
+    """Return the text for the device, the precision, and whether the model is compiled."""
     keys = config.as_json()
     device = "yours" if keys["device"] == "auto" else keys["device"]
     precision = [] if keys["precision"] == "fp32" else [keys["precision"]]
@@ -164,7 +171,10 @@ def _describe_device(config: Config) -> str:
 
 
 def _make_key_table(names: Sequence[str], schemas: Mapping[str, dict[str, Any]]) -> str:
-    """Return the Markdown table of these configuration keys."""
+    """Return the Markdown table of these configuration keys.
+
+    schemas: JSON Schema of each key.
+    """
     rows = "".join(
         f"| `{name}`{' *' if 'by_phase' in schemas[name] else ''} | {_describe_default(schemas[name])} | "
         f"{_describe_values(schemas[name])} | {schemas[name]['description'].replace('|', chr(92) + '|')} |\n"
@@ -174,12 +184,18 @@ def _make_key_table(names: Sequence[str], schemas: Mapping[str, dict[str, Any]])
 
 
 def _describe_default(item: Mapping[str, Any]) -> str:
-    """Return the text of a key's default for the table. item: the key's JSON Schema."""
+    """Return the text for a key's default.
+
+    item: JSON Schema of the key.
+    """
     return f"`{json.dumps(item['default'])}`" if "default" in item else ""
 
 
 def _describe_values(item: Mapping[str, Any]) -> str:
-    """Return the values that a key accepts, in words. item: the key's JSON Schema."""
+    """Return the text for the values that a key accepts.
+
+    item: JSON Schema of the key.
+    """
     if "enum" in item:
         return ", ".join(f"`{value}`" for value in item["enum"] if value is not None)
     if "examples" in item:
@@ -192,7 +208,7 @@ def _describe_values(item: Mapping[str, Any]) -> str:
             "maximum": "≤",
             "exclusiveMaximum": "<",
         }.items()
-        # leave out the largest number that any key accepts
+        # Some maxima are the largest number that any key accepts. They are left out.
         if keyword in item and item[keyword] not in (MAX_INTEGER, MAX_FLOAT)
     ]
     kinds = " or ".join(_KINDS[kind] for kind in list_types(item) if kind != "null")
@@ -200,7 +216,9 @@ def _describe_values(item: Mapping[str, Any]) -> str:
 
 
 def draw_pictures() -> dict[str, str]:
-    """Return the pictures of all schedules, and of a growing batch size, by file name."""
+    """Return the pictures of all schedules, and of a batch size that grows, by the name of the picture's
+    file.
+    """
     found = {}
     for name in list_names("schedule"):
         schedule = find("schedule", name).formula(1.0, _STEPS, Warmup.of(20, _STEPS), **DRAWN.get(name, {}))
@@ -215,7 +233,9 @@ def draw_pictures() -> dict[str, str]:
 
 
 def _draw_picture(schedule: Schedule) -> str:
-    """Return a line of the learning rate over the updates, as SVG. The base rate is at the top."""
+    """Return an SVG picture with a curve of the learning rate over the updates. Its top edge is the base
+    rate.
+    """
     width, height = _WIDTH - 2 * _EDGE, _HEIGHT - 2 * _EDGE
     points = " ".join(
         f"{_EDGE + width * step / _STEPS:.1f},{_EDGE + height * (1 - schedule(step)):.1f}"

@@ -1,7 +1,8 @@
-"""Find a CUDA toolkit and NCCL to build Horovod for GPUs: the system's, or those of torch's pip packages.
+"""Finds a CUDA toolkit and NVIDIA's library NCCL, with which Horovod is built for GPUs.
 
-Wheels of torch from a package index bring NCCL's headers and library, and CUDA's libraries, in the folder
-``nvidia``. The compiler of the same version is also a package, an extra of ``cuda-toolkit``.
+They may be installed on the system. Otherwise they come from pip: torch's packages bring NCCL's headers and
+library, and CUDA's libraries, in the folder ``nvidia``. The package ``cuda-toolkit`` has the compiler of the
+same version as an extra.
 """
 
 import importlib.metadata
@@ -14,16 +15,18 @@ from pathlib import Path
 
 from bertdata.errors import MissingExtraError
 
-PARTS = "nvcc,cudart,cccl"
-"""Extras of the package cuda-toolkit that a build of Horovod needs."""
+TOOLKIT_EXTRAS = "nvcc,cudart,cccl"
+"""Names of the extras of the package cuda-toolkit that are needed to build Horovod."""
 SYSTEM_NCCL = Path("/usr/include/nccl.h")
 
 
 def find_build_variables(place: Path, pip: Callable[..., None]) -> dict[str, str]:
-    """Return the environment variables for building with CUDA and NCCL.
+    """Return the environment variables with which Horovod is built for CUDA and NCCL.
 
-    place: directory for packages and links that the build needs. pip: ``pip("install", ...)`` runs pip.
-        Raises MissingExtraError if torch has no CUDA, or if there is no toolkit or NCCL for it.
+    Raises MissingExtraError if torch is not built for CUDA, or if no toolkit or no NCCL is found for it.
+
+    place: directory for packages and links that the build needs.
+    pip: function that runs pip with its arguments, such as ``pip("install", ...)``.
     """
     import torch
 
@@ -37,9 +40,14 @@ def find_build_variables(place: Path, pip: Callable[..., None]) -> dict[str, str
 
 
 def find_toolkit(cuda: str, place: Path, pip: Callable[..., None]) -> dict[str, str]:
-    """Return the variables that name a toolkit: the system's, or else pip's.
+    """Return the environment variables that name the directory of a CUDA toolkit.
 
-    cuda: version of torch's CUDA, such as "13.2". The toolkit must have the same major version.
+    If the system has a toolkit that fits, it is used. Otherwise a toolkit is installed with pip.
+
+    cuda: version of CUDA for which torch was built, such as "13.2". The toolkit must have the same major
+        version.
+    place: directory in which pip installs the toolkit.
+    pip: function that runs pip with its arguments, such as ``pip("install", ...)``.
     """
     seen = []
     for home in find_system_homes():
@@ -54,7 +62,7 @@ def find_toolkit(cuda: str, place: Path, pip: Callable[..., None]) -> dict[str, 
             f"no toolkit of CUDA {cuda}, for which torch was built: set CUDA_HOME to one; "
             f"looked at {', '.join(seen) or 'no directory'}, and for the package cuda-toolkit"
         ) from None
-    pip("install", "--target", str(place), f"cuda-toolkit[{PARTS}]=={release}")
+    pip("install", "--target", str(place), f"cuda-toolkit[{TOOLKIT_EXTRAS}]=={release}")
     (home,) = (place / "nvidia").glob("cu[0-9]*")
     _link_libraries(home / "lib", home / "lib")
     if not (home / "lib64").exists():
@@ -63,7 +71,10 @@ def find_toolkit(cuda: str, place: Path, pip: Callable[..., None]) -> dict[str, 
 
 
 def find_system_homes() -> list[Path]:
-    """Return the existing directories of toolkits: from the environment, the PATH and the usual places."""
+    """Return the directories of the CUDA toolkits on this system.
+
+    They are looked for in environment variables, in the PATH and in the usual place.
+    """
     named = [os.environ.get(name) for name in ("HOROVOD_CUDA_HOME", "CUDA_HOME", "CUDA_PATH")]
     if (compiler := shutil.which("nvcc")) is not None:
         named.append(str(Path(compiler).resolve().parent.parent))
@@ -72,9 +83,9 @@ def find_system_homes() -> list[Path]:
 
 
 def read_compiler_version(home: Path) -> str | None:
-    """Return the version of a toolkit's compiler, such as "13.0".
+    """Return the version of the compiler in a toolkit's directory, such as "13.0".
 
-    Returns None if compiler or headers are missing.
+    Returns None if the compiler or the headers are missing.
     """
     compiler = home / "bin" / "nvcc"
     if not compiler.exists() or not (home / "include" / "cuda_runtime.h").exists():
@@ -85,9 +96,12 @@ def read_compiler_version(home: Path) -> str | None:
 
 
 def find_nccl(place: Path) -> dict[str, str]:
-    """Return the variables that name NCCL in torch's packages.
+    """Return the environment variables that name the NCCL in torch's packages.
 
-    The result is empty if HOROVOD_NCCL_HOME is set or the system has NCCL, because the build then finds it.
+    The result is empty if HOROVOD_NCCL_HOME is set or if the system has NCCL. The build then finds it by
+    itself.
+
+    place: directory for links to the library.
     """
     if "HOROVOD_NCCL_HOME" in os.environ or SYSTEM_NCCL.exists():
         return {}
@@ -107,13 +121,18 @@ def find_nccl(place: Path) -> dict[str, str]:
 
 
 def _list_variables(home: Path) -> dict[str, str]:
-    """Return the variables that name a toolkit's directory."""
+    """Return the environment variables that tell the build where the toolkit is."""
     names = ("HOROVOD_CUDA_HOME", "CUDA_HOME", "CUDAToolkit_ROOT")
     return dict.fromkeys(names, str(home))
 
 
 def _link_libraries(libraries: Path, links: Path) -> None:
-    """Link each shared library under a name without version, which linkers look for."""
+    """Make a link to each shared library, under its name without a version, because linkers look for such
+    names.
+
+    libraries: directory of the libraries.
+    links: directory for the links.
+    """
     for library in sorted(libraries.glob("*.so.*")):
         link = links / f"{library.name.partition('.so.')[0]}.so"
         if not link.exists():

@@ -1,12 +1,12 @@
-"""Find the code points on which the tokenizers library and this project's WordPiece kernel differ.
+"""Finds the characters that the library tokenizers treats differently from this project's WordPiece kernel.
 
     python tools/generate_bert_normalizer.py
 
-It writes ``bertdata/unicode/bert_normalizer.json``, for the installed version of the library, in a minute or
-two. The library's BertNormalizer and BertPreTokenizer have Unicode tables of several versions, while the
-kernel uses Unicode 11.0. The script compares how the library and the kernel treat each code point between two
-letters, for every setting of casing and accents. It also compares where they sort the code point among
-combining characters.
+It writes them to ``bertdata/unicode/bert_normalizer.json``, for the installed version of the library, in a
+minute or two. They exist because the library's BertNormalizer and BertPreTokenizer have Unicode tables of
+several versions, while the kernel uses Unicode 11.0. The script puts each character between two letters and
+compares what the library and the kernel make of it, for every setting of casing and accents. It also compares
+where they sort the character among combining characters.
 """
 
 import sys
@@ -24,12 +24,12 @@ from bertdata.unicode.tables import load_unicode11
 
 TABLE = Path(__file__).resolve().parent.parent / "bertdata" / "unicode" / "bert_normalizer.json"
 MARKS = {kind: chr(mark) for mark, kind in sorted(load_unicode11().combining.items(), reverse=True)}
-"""A representative character for each combining class, by class."""
+"""For each combining class (a number that orders combining characters), one character that has it."""
 FIRST, LAST = MARKS[min(MARKS)], MARKS[max(MARKS)]
 
 
 def main() -> None:
-    """Compare all code points and write the table."""
+    """Compare all characters and write the table of differences."""
     points = [point for point in range(sys.maxunicode + 1) if not 0xD800 <= point < 0xE000]
     different = {
         point
@@ -45,9 +45,9 @@ def main() -> None:
 
 
 def split_by_kernel(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
-    """Return the words into which the kernel splits a text, with the settings of a tokenizer.json.
+    """Return the words into which the kernel splits a text, if a tokenizer.json has these settings.
 
-    With these settings the kernel lower-cases each character separately.
+    In this case the kernel converts each character to lower case separately.
     """
     words = []
     for token in clean_text(text, drops_unassigned=False).split():
@@ -64,7 +64,7 @@ def split_by_kernel(text: str, lower_case: bool, strips_accents: bool) -> list[s
 
 
 def split_by_library(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
-    """Return the words into which the tokenizers library splits a text."""
+    """Return the words into which the library tokenizers splits a text with these settings."""
     normalized = NORMALIZERS[lower_case, strips_accents].normalize_str(text)
     return [word for word, _ in SPLITTER.pre_tokenize_str(normalized)]
 
@@ -78,9 +78,12 @@ DECOMPOSE = NFD()
 
 
 def is_ordered_differently(character: str) -> bool:
-    """Return True if NFD moves the character past a combining mark in only one of kernel and library."""
-    # Most characters are not combining marks. A quick test with a mark of the lowest and a mark of the
-    # highest combining class finds them.
+    """Return True if kernel and library sort the character differently among combining marks.
+
+    Sorting is part of the normal form NFD.
+    """
+    # Most characters are not combining marks. They are recognised by a quick test, with a mark of the lowest
+    # and a mark of the highest combining class.
     few = f"a{LAST}{character}a{character}{FIRST}"
     if DECOMPOSE.normalize_str(few) == few == characters.decompose(few):
         return False

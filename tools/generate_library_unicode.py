@@ -1,11 +1,12 @@
-"""Find the character classes of the tokenizers library by asking it about every code point.
+"""Finds the character classes of the library tokenizers by asking it about every code point.
 
     python tools/generate_library_unicode.py
 
 It writes ``bertdata/unicode/library.json``, from which the kernel of byte-level BPE gets its tables too. The
-parts of tokenizers have different versions of Unicode. Oniguruma matches patterns (16.0), Rust's ``char``
-knows digits (17.0), Rust's ``regex`` looks at the neighbours of an added token (16.0), and the normaliser has
-9.0. Classes in which the normaliser agrees with Unicode 11.0 are in ``bertdata/unicode/unicode11.json``.
+parts of the library have different versions of Unicode: Oniguruma, which matches patterns, has 16.0. Rust's
+``char``, which knows digits, has 17.0. Rust's ``regex``, which looks at the neighbours of an added token, has
+16.0. The normaliser has 9.0. Where it agrees with Unicode 11.0, its classes are in
+``bertdata/unicode/unicode11.json``.
 """
 
 import os
@@ -28,7 +29,9 @@ CHUNK = 4096
 
 
 def main() -> None:
-    """Write the table. Exit with an error if another version of tokenizers is installed."""
+    """Write the table. Exit with an error if the installed tokenizers has another version than the one
+    expected.
+    """
     if tokenizers.__version__ != VERSION:
         sys.exit(f"generate_library_unicode: needs tokenizers {VERSION}, this is {tokenizers.__version__}")
     with open(os.path.join(ROOT, "bertdata", "unicode", "library.json"), "w") as file:
@@ -36,7 +39,7 @@ def main() -> None:
 
 
 def make_source() -> str:
-    """Return the text of the data file. ``LibraryClasses`` explains each table."""
+    """Return the text of library.json. The class ``LibraryClasses`` explains each table in it."""
     letters, numbers = find_matches(r"\p{L}"), find_matches(r"\p{N}")
     tables = {
         "letter": letters,
@@ -55,7 +58,7 @@ def make_source() -> str:
 
 
 def find_matches(pattern: str) -> set[int]:
-    """Return the code points that match a pattern of one character."""
+    """Return the code points that the library matches with this regular expression for one character."""
     keeps_others = pre_tokenizers.Split(Regex(pattern), "removed")
     found = set(POINTS)
     for points in list_chunks():
@@ -76,9 +79,9 @@ def find_digits() -> set[int]:
 
 
 def find_word_characters() -> set[int]:
-    """Return the code points that count as part of a word next to an added token with ``single_word``.
+    """Return the code points that the library counts as part of a word.
 
-    tokenizers does not recognise such an added token next to one of these characters.
+    It does not recognise an added token with the option ``single_word`` next to one of these characters.
     """
     tokenizer = Tokenizer(models.BPE({"y": 0}, []))
     tokenizer.add_tokens([AddedToken("x", single_word=True)])
@@ -93,22 +96,26 @@ def find_word_characters() -> set[int]:
 
 
 def find_newer_marks() -> set[int]:
-    """Return the combining marks of Unicode 11.0 that the library's normaliser does not treat as marks."""
+    """Return the combining marks of Unicode 11.0 that the library's normaliser, with its older tables, does
+    not know.
+    """
     order = normalizers.NFD().normalize_str
     for point in POINTS:
         character = chr(point)
         if point not in load_unicode11().combining:
-            # U+0345 has the highest combining class: a mark that the library knows would be sorted before it.
+            # U+0345 has the highest combining class. So if the library knows a mark, it sorts the mark before
+            # U+0345.
             assert order(f"\u0345{character}") == characters.decompose(f"\u0345{character}"), hex(point)
 
-    def moves(character: str) -> bool:
+    def sorts_as_mark(character: str) -> bool:
+        """Return True if the library sorts the character among combining marks."""
         return order(f"\u0345{character}")[0] == character or order(f"{character}\u0334")[0] == "\u0334"
 
-    return {point for point in load_unicode11().combining if not moves(chr(point))}
+    return {point for point in load_unicode11().combining if not sorts_as_mark(chr(point))}
 
 
 def find_never_composed() -> set[int]:
-    """Return the composed characters of Unicode 11.0 that the normaliser's NFC does not keep."""
+    """Return the composed characters of Unicode 11.0 that the library's normal form NFC does not keep."""
     compose = normalizers.NFC().normalize_str
     composites = [
         point for point, decomposed in load_unicode11().decomposition.items() if len(decomposed) > 1
@@ -117,7 +124,7 @@ def find_never_composed() -> set[int]:
 
 
 def list_chunks() -> Iterable[list[int]]:
-    """Return all code points in lists of at most CHUNK."""
+    """Yield all code points, in lists of at most CHUNK."""
     return (POINTS[start : start + CHUNK] for start in range(0, len(POINTS), CHUNK))
 
 

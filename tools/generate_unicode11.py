@@ -1,10 +1,10 @@
-"""Generate the Unicode 11.0 tables of both engines with CPython 3.7, whose Unicode version is 11.0.
+"""Generates the Unicode 11.0 tables of both engines with CPython 3.7, which has this version of Unicode.
 
     python3.7 tools/generate_unicode11.py
 
-It writes ``bertdata/unicode/unicode11.json`` for the Python engine and, made from it, the header
-``bertdata/_native/unicode/unicode11.h`` for the kernels. The values come from the interpreter itself, so the
-tables agree with ``str.lower``, ``re`` and ``unicodedata`` of Python 3.7.
+It writes ``bertdata/unicode/unicode11.json`` for the Python engine. From this file it makes the header
+``bertdata/_native/unicode/unicode11.h`` for the C++ kernels. The values come from the interpreter itself, so
+the tables agree with ``str.lower``, ``re`` and ``unicodedata`` of Python 3.7.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import unicodedata
 from typing import Callable, Iterable, NamedTuple
 
 CLASSES = ("space", "control", "unassigned", "punctuation", "nonspacing_mark")
-# Circled and squared letters: the only characters of Unicode 11.0 that are alphabetic (property
-# Other_Alphabetic) although their category is not letter, letter number or mark.
+# Circled and squared letters. They are the only characters of Unicode 11.0 that are alphabetic (property
+# Other_Alphabetic) but whose category is not letter, letter number or mark.
 CIRCLED_LETTERS = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 
 
 def is_letter_or_mark(character: str) -> bool:
-    r"""Return True if ``\w`` of the package ``regex`` matches the character and ``\d`` does not.
+    r"""Return True if the pattern ``\w`` of the package ``regex`` matches the character and ``\d`` does not.
 
-    This is the property "word" of UTS 18 without digits.
+    Apart from digits, such characters are those with the property "word" of Unicode's UTS 18.
     """
     category = unicodedata.category(character)
     return (
@@ -36,8 +36,8 @@ def is_letter_or_mark(character: str) -> bool:
     )
 
 
-# Properties that do not follow from the category. letter_like: characters that match \w but not \d, including
-# "_".
+# Properties that do not follow from a character's category. "letter_like" are the characters that match \w of
+# the module re but not \d, including "_".
 PREDICATES: dict[str, Callable[[str], object]] = {
     "uppercase": str.isupper,
     "lowercase": str.islower,
@@ -50,11 +50,13 @@ WIDTH = 96
 
 
 class UnicodeTables(NamedTuple):
-    """Tables of Unicode properties.
+    """Tables of the properties of characters.
 
-    ranges: inclusive (first, last) ranges, by property. lower, upper, decomposition: (code point, result)
-    pairs.
-    combining: (code point, combining class) pairs.
+    ranges: for each property, the first and last code point of each range that has it.
+    lower: pairs of a code point and the code points of its lower case.
+    upper: pairs of a code point and the code points of its upper case.
+    decomposition: pairs of a code point and its canonical decomposition.
+    combining: pairs of a code point and its combining class.
     """
 
     ranges: dict[str, list[tuple[int, int]]]
@@ -79,7 +81,7 @@ def main() -> None:
 
 
 def collect_tables() -> UnicodeTables:
-    """Collect all properties that the Python and C++ engines use, from this interpreter."""
+    """Collect from this interpreter all properties of characters that the Python and C++ engines use."""
     points = range(sys.maxunicode + 1)
     found = {name: find_ranges(cp for cp in points if find_general_class(cp) == name) for name in CLASSES}
     found["cased"] = find_ranges(cp for cp in points if find_case_property(cp) == "cased")
@@ -100,7 +102,7 @@ def collect_tables() -> UnicodeTables:
 
 
 def find_general_class(cp: int) -> str | None:
-    """Return the class of a character in BERT's cleaning, or None for ordinary characters."""
+    """Return the class that BERT's cleaning of text gives a character, or None for an ordinary character."""
     category = unicodedata.category(chr(cp))
     if category == "Zs":
         return "space"
@@ -116,14 +118,15 @@ def find_general_class(cp: int) -> str | None:
 
 
 def find_case_property(cp: int) -> str | None:
-    """Return the class of a character in Python's rule for a final sigma.
+    """Return the class of a character in Python's rule that decides how a capital sigma is lower-cased.
 
-    It is "cased", "ignorable" (skipped when looking for a cased neighbour), or None.
+    The class is "cased" for a letter with case, "ignorable" for a character that is skipped when the rule
+    looks for a cased neighbour, and None for any other.
     """
     if 0xD800 <= cp < 0xE000:
         return None
-    # Find the class by lower-casing a capital sigma after the character. After a cased letter, sigma becomes
-    # a final sigma, even if ignorable characters are between the letter and sigma.
+    # The class is found by lower-casing a capital sigma after the character. After a cased letter, sigma
+    # becomes a final sigma, even if ignorable characters are between the letter and sigma.
     after_letter = ("A" + chr(cp) + "\u03a3").lower().endswith("\u03c2")
     alone = (chr(cp) + "\u03a3").lower().endswith("\u03c2")
     if after_letter:
@@ -132,7 +135,10 @@ def find_case_property(cp: int) -> str | None:
 
 
 def find_ranges(points: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the runs of ascending code points, as inclusive (first, last) pairs."""
+    """Return the ranges of consecutive code points, each as its first and its last code point.
+
+    points: the code points, in ascending order.
+    """
     runs: list[tuple[int, int]] = []
     for cp in points:
         if runs and cp == runs[-1][1] + 1:
@@ -143,7 +149,7 @@ def find_ranges(points: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def list_mappings(tables: UnicodeTables) -> list[tuple[str, list[tuple[int, list[int]]]]]:
-    """Return the tables of mappings, by name."""
+    """Return the tables that map a code point to others (lower, upper, decomposition), each with its name."""
     names = ("lower", "upper", "decomposition")
     return [(name, getattr(tables, name)) for name in names]
 
@@ -160,7 +166,7 @@ def wrap_items(items: Iterable[str]) -> str:
 
 
 def make_json(tables: UnicodeTables) -> str:
-    """Return the text of the data file."""
+    """Return the text of unicode11.json."""
     items = {name: ["[%d, %d]" % pair for pair in found] for name, found in tables.ranges.items()}
     for name, mapping in list_mappings(tables):
         items[name] = ["[%d, %s]" % (cp, json.dumps("".join(map(chr, to)))) for cp, to in mapping]
@@ -169,14 +175,19 @@ def make_json(tables: UnicodeTables) -> str:
 
 
 def format_json_tables(version: str, made_by: str, items: dict[str, list[str]]) -> str:
-    """Return the text of a data file. items: by table, values that are already JSON."""
+    """Return the text of a data file with tables of Unicode.
+
+    version: version of Unicode or of the library that the tables are for.
+    made_by: the script that makes the file.
+    items: for each table, its items as JSON.
+    """
     parts = ['  "version": %s' % json.dumps(version), '  "made_by": %s' % json.dumps(made_by)]
     parts += ['  "%s": [\n%s\n  ]' % (name, wrap_items(found)[:-2]) for name, found in items.items()]
     return "{\n%s\n}\n" % ",\n".join(parts)
 
 
 def parse_tables(data: str) -> UnicodeTables:
-    """Return the tables from the text of the data file."""
+    """Return the tables that the text of unicode11.json contains."""
     tables = json.loads(data)
     mapped = {
         name: [(cp, [ord(c) for c in to]) for cp, to in tables[name]]

@@ -1,10 +1,10 @@
-"""Generate the Unicode 14.0 tables of the wiki kernel for wikiextractor 3.1.0, with CPython 3.11.
+"""Generates Unicode 14.0 tables with CPython 3.11, for the kernel that replaces wikiextractor 3.1.0.
 
     python3.11 tools/generate_unicode14.py
 
-It writes ``bertdata/_native/unicode/unicode14.h``. With it the kernel behaves like the package on Python
-3.11, on whatever Python it runs. There is no table for the Python engine, because there the package itself is
-the reference. The values come from the interpreter, so they agree with its ``re`` and ``str``.
+It writes ``bertdata/_native/unicode/unicode14.h``. With these tables the kernel gives the same text as the
+package on Python 3.11, on whatever Python it runs. The Python engine needs no tables, because it is the
+package itself. The values come from the interpreter, so they agree with its ``re`` and ``str``.
 """
 
 import os
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def make_cpp_header() -> Iterator[str]:
-    """Yield the parts of the C++ header."""
+    """Yield the text of the C++ header piece by piece."""
     yield "// Unicode 14.0 data. Made by tools/generate_unicode14.py on CPython 3.11, not by hand.\n"
     yield "#pragma once\n#include <cstdint>\n\nnamespace bertdata::unicode14 {\n"
     yield "struct Range { uint32_t first, last; };\n"
@@ -58,7 +58,7 @@ def make_cpp_header() -> Iterator[str]:
 
 
 def check_digits(found: list[tuple[int, int]]) -> None:
-    """Fail unless each range of decimal digits is one or more runs from 0 to 9."""
+    """Raise an error unless each range of decimal digits consists of runs from 0 to 9."""
     for first, last in found:
         assert (last - first) % 10 == 9
         assert all(unicodedata.decimal(chr(cp)) == (cp - first) % 10 for cp in range(first, last + 1))

@@ -1,14 +1,14 @@
-"""Build Horovod's wheel from its source package, for the torch of the environment that runs this.
+"""Builds Horovod's wheel from its source package, for the torch of the environment that runs this.
 
-Horovod 0.28.1 (2023) expects a torch of its time. Its source is changed in these places (``CHANGES``):
+Horovod 0.28.1 (2023) expects a torch of its time. So its source is changed in these places (``CHANGES``):
 
-- C++ standard: 14 becomes the lowest standard that the headers of this torch accept.
-- CUDA: Horovod builds for GPUs whenever torch was built for CUDA and a CUDA compiler is found. Here it
-  does so only if HOROVOD_GPU_OPERATIONS asks for it.
-- CUDA kernels: C++11 becomes C++17, because the compilers of CUDA 13 know no older standard.
-- Optimisation: -O3 with debugging information becomes -O1 without. The build takes 0.56 of the time, and what
-  Horovod does here is to hand data on: a sum of 100 MB between two processes takes about 0.1 s longer.
-- ``distutils``, which Python 3.12 and later lack, is replaced with ``sysconfig`` and ``shutil``.
+- Its C++ standard is 14. It becomes the lowest standard that the headers of the installed torch accept.
+- It builds for GPUs whenever torch was built for CUDA and a CUDA compiler is found. Here it does so only if
+  the variable HOROVOD_GPU_OPERATIONS asks for it.
+- Its CUDA kernels are C++11. They become C++17, because the compilers of CUDA 13 know no older standard.
+- Its own flags are -O3 with debugging information. They become -O1 without it, so that the build takes 0.56
+  of the time. Here Horovod only exchanges data: the sum of 100 MB of two processes takes about 0.1 s longer.
+- It imports ``distutils``, which Python 3.12 and later do not have. ``sysconfig`` and ``shutil`` replace it.
 """
 
 import importlib.metadata
@@ -31,10 +31,10 @@ from bertdata.io.process_pool import count_available_cores
 VERSION = "0.28.1"
 STANDARDS = (17, 20, 23)
 """C++ standards to try, in this order."""
-# cmake 4 refuses the old version of gloo in Horovod's source
+# cmake 4 refuses the old version of the library gloo in Horovod's source.
 BUILD_TOOLS = ("cmake<4", "setuptools<81", "wheel", "packaging")
 LOG_LINES = 15
-"""Number of lines of a failed build's log to print."""
+"""Number of lines at the end of a failed build's log that are printed."""
 BUILD_SETTINGS = {
     "HOROVOD_WITH_PYTORCH": "1",
     "HOROVOD_WITH_GLOO": "1",
@@ -46,7 +46,7 @@ BUILD_SETTINGS = {
 FOR_GPU = 'NOT "$ENV{HOROVOD_GPU_OPERATIONS}" STREQUAL ""'
 
 Change = tuple[str, str, str]
-"""File of the source package, a text that occurs in it once, and the text that replaces it."""
+"""A change of the source: the file, a text that occurs in it exactly once, and the text that replaces it."""
 
 CHANGES: tuple[Change, ...] = (
     ("CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)", "set(CMAKE_CXX_STANDARD {standard})"),
@@ -82,9 +82,10 @@ CHANGES: tuple[Change, ...] = (
 
 
 def build_wheel(kept: Path, gpu_operations: str) -> Path:
-    """Build the wheel and put it into the directory ``kept``, with the log. Return its path.
+    """Build the wheel, and put it and the log of the build into the directory ``kept``. Return the wheel's
+    path.
 
-    gpu_operations: "NCCL", or "" for processors.
+    gpu_operations: "NCCL" for GPUs, or "" for processors.
     """
     for program in (_find_compiler(), "make"):
         if shutil.which(program) is None:
@@ -121,19 +122,20 @@ def build_wheel(kept: Path, gpu_operations: str) -> Path:
             log=kept / "build.log",
         )
         (wheel,) = Path(place).glob("horovod-*.whl")
-        # Copy under a temporary name, then rename, because another build may run at the same time.
+        # The wheel is copied under a temporary name and then renamed, because another build may run at the
+        # same time.
         shutil.copyfile(wheel, unfinished := kept / f"{wheel.name}.{os.getpid()}")
         os.replace(unfinished, kept / wheel.name)
     return kept / wheel.name
 
 
 def find_standard() -> int:
-    """Return the lowest C++ standard that the headers of the installed torch accept, 17 for C++17."""
+    """Return the lowest C++ standard that the headers of the installed torch accept, such as 17 for C++17."""
     torch = Path(importlib.metadata.distribution("torch").locate_file("torch/include"))
     folders = [torch, torch / "torch/csrc/api/include", sysconfig.get_paths()["include"]]
     searched = [word for folder in folders for word in ("-isystem", str(folder))]
     for standard in STANDARDS:
-        # Running the preprocessor is enough: the headers refuse an older standard with #error.
+        # Running the preprocessor is enough, because the headers refuse an older standard with #error.
         command = [_find_compiler(), f"-std=c++{standard}", "-E", "-x", "c++", *searched, "-"]
         done = subprocess.run(
             command, input="#include <torch/extension.h>\n", text=True, capture_output=True, check=False
@@ -148,7 +150,7 @@ def find_standard() -> int:
 
 
 def unpack_source(place: Path) -> Path:
-    """Unpack the source package in ``place``. Return its directory."""
+    """Unpack Horovod's source package in the directory ``place``, and return the directory of the source."""
     (archive,) = place.glob("horovod-*.tar.gz")
     with tarfile.open(archive) as file:
         file.extractall(place, filter="data")
@@ -156,7 +158,12 @@ def unpack_source(place: Path) -> Path:
 
 
 def patch_source(source: Path, standard: int) -> None:
-    """Replace the texts of CHANGES in the source. Raises AssetError unless each text occurs exactly once."""
+    """Replace the texts of CHANGES in Horovod's source.
+
+    Raises AssetError unless each text occurs exactly once.
+
+    standard: the C++ standard to build with, such as 17.
+    """
     for name, old, new in CHANGES:
         text = (source / name).read_text(encoding="utf-8")
         if (found := text.count(old)) != 1:
@@ -166,7 +173,10 @@ def patch_source(source: Path, standard: int) -> None:
 
 
 def run_pip(command: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
-    """Run a command of pip without output. Raises AssetError with its last line if it fails."""
+    """Run a command of pip. If it fails, raise AssetError with the last line of pip's output.
+
+    environment: additional environment variables.
+    """
     whole = [sys.executable, "-m", "pip", command, "--quiet", *arguments]
     run_command(whole, f"pip {command} failed", environment=environment)
 
@@ -179,7 +189,9 @@ def run_command(
 ) -> None:
     """Run a command. Raises AssetError if it fails.
 
-    The error has ``failure`` and the last line of output, or the end of the log.
+    failure: beginning of the error message. The last line of output follows it, or the end of the log.
+    environment: additional environment variables.
+    log: file for the output. None: the output is not kept.
     """
     with open(log, "w") if log is not None else nullcontext() as file:
         done = subprocess.run(
@@ -200,10 +212,14 @@ def run_command(
 
 
 def _find_gpu_settings(operations: str, place: Path) -> dict[str, str]:
-    """Return the environment variables for a build for GPUs."""
+    """Return the environment variables for a build for GPUs. They are empty for a build for processors.
+
+    operations: "NCCL" for GPUs, or "" for processors.
+    place: directory for packages and links that the build needs.
+    """
     return {**cuda_toolkit.find_build_variables(place, run_pip), "HOROVOD_GPU_OPERATIONS": operations}
 
 
 def _find_compiler() -> str:
-    """Return the name of the C++ compiler."""
+    """Return the name of the C++ compiler to use."""
     return os.environ.get("CXX", "c++")

@@ -1,4 +1,4 @@
-"""Install the packages that extras need, next to an installed checkout that is not built again.
+"""Installs the packages that extras of this project need, without building the installed checkout again.
 
 python tools/install_extras.py [any option of pip install] EXTRA ...
 """
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def list_requirements(extras: Sequence[str]) -> list[str]:
-    """Return the requirements of the extras on this machine, without their markers."""
+    """Return the packages that the extras need on this machine, as requirements for pip."""
     found = []
     for line in _find_checkout().requires or []:
         requirement = Requirement(line)
@@ -31,12 +31,12 @@ def list_requirements(extras: Sequence[str]) -> list[str]:
 
 
 def list_extras() -> list[str]:
-    """Return the names of all extras."""
+    """Return the names of all extras of this project."""
     return _find_checkout().metadata.get_all("Provides-Extra") or []
 
 
 def _find_checkout() -> importlib.metadata.Distribution:
-    """Return the installed distribution that has the command bertdata."""
+    """Return the installed package that has the command bertdata, as Python's metadata describe it."""
     for found in importlib.metadata.distributions():
         if any(entry.group == "console_scripts" and entry.name == "bertdata" for entry in found.entry_points):
             return found

@@ -1,7 +1,8 @@
-"""Install Horovod's wheel for the installed torch. It is built once and kept in the user's cache.
+"""Installs Horovod's wheel for the installed torch. The wheel is built once and kept in the user's cache.
 
 The wheel's directory (see bertdata.io.assets) is named after the versions of Horovod, Python and torch, and
-after the kind of build: ``gloo`` for processors, ``nccl`` for GPUs. Set HOROVOD_GPU_OPERATIONS=NCCL for GPUs.
+after the type of build: ``gloo`` for processors, ``nccl`` for GPUs. For GPUs, set
+HOROVOD_GPU_OPERATIONS=NCCL.
 
     python tools/install_horovod.py [any option of pip install]
 """
@@ -22,7 +23,8 @@ from bertdata.io import assets
 def main(pip_options: Sequence[str]) -> int:
     """Install Horovod and return the exit status.
 
-    0: installed. 1: the build or the installation failed. 2: a requirement is missing.
+    It is 0 if Horovod was installed, 1 if the build or the installation failed, and 2 if a requirement is
+    missing.
     """
     try:
         install_wheel(pip_options)
@@ -36,11 +38,11 @@ def main(pip_options: Sequence[str]) -> int:
 
 
 def install_wheel(pip_options: Sequence[str]) -> None:
-    """Install Horovod from the wheel for this torch, and build the wheel first if there is none."""
+    """Install Horovod from the wheel for this torch. If there is no such wheel yet, build it first."""
     wheel = find_kept_wheel() or build_wheel(find_wheel_directory(), read_gpu_operations())
     if find_installed_wheel() == wheel.as_uri():
         return
-    # otherwise pip would keep an installed wheel of the same version that was built for another torch
+    # Otherwise pip would keep an installed wheel of the same version that was built for another torch.
     if find_installed_wheel() is not None:
         run_pip("uninstall", "--yes", "horovod")
     run_pip("install", *pip_options, str(wheel))
@@ -52,7 +54,7 @@ def install_wheel(pip_options: Sequence[str]) -> None:
 
 
 def read_gpu_operations() -> str:
-    """Return the name of the library for collective operations on GPUs.
+    """Return the library that Horovod uses to exchange data between GPUs, from HOROVOD_GPU_OPERATIONS.
 
     It is "NCCL", or "" for a build for processors.
     """
@@ -63,7 +65,9 @@ def read_gpu_operations() -> str:
 
 
 def find_wheel_directory() -> Path:
-    """Return the directory of the wheel for this Python and torch."""
+    """Return the directory in the cache for the wheel that fits this Python, this torch and the type of
+    build.
+    """
     try:
         torch = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
@@ -76,7 +80,7 @@ def find_wheel_directory() -> Path:
 
 
 def find_kept_wheel() -> Path | None:
-    """Return the wheel in the cache for this Python and platform, or None."""
+    """Return the wheel in the cache that fits this Python and platform. Returns None if there is none."""
     from packaging.tags import sys_tags
     from packaging.utils import parse_wheel_filename
 
@@ -88,9 +92,9 @@ def find_kept_wheel() -> Path | None:
 
 
 def find_installed_wheel() -> str | None:
-    """Return the URL of the installed Horovod's wheel.
+    """Return the URL from which the installed Horovod was installed.
 
-    The result is empty if unknown, None if Horovod is not installed.
+    The result is "" if the URL is not known, and None if Horovod is not installed.
     """
     try:
         record = importlib.metadata.distribution("horovod").read_text("direct_url.json")

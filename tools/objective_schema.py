@@ -1,7 +1,8 @@
-"""The part of ``schemas/manifest.json`` about objectives, made from the settings that they declare.
+"""Makes the part of ``schemas/manifest.json`` that describes an objective's record in a manifest.
 
-The schema knows only the package's own objectives by name. For other objectives it only checks what all
-objectives have.
+An objective says which examples are made from the token ids. Its record is made from the settings that it
+declares. The schema contains the package's own objectives by name. For any other objective it only requires
+what all objectives have.
 """
 
 import json
@@ -14,21 +15,27 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES
 from bertdata.records import DEFAULT_OBJECTIVE, IDS
 
-_LINE = 100  # longest value that is put on one line, in characters
+_LINE = 100  # longest value that is written on one line, in characters
 _UNVERIFIED = {"required": ["unverified"]}
 
 Schema = dict[str, Any]
 
 
 def make_manifest_schema(written: str) -> str:
-    """Return ``schemas/manifest.json`` with its last definition, of an objective's record, replaced."""
+    """Return ``schemas/manifest.json`` with a new last definition, which is that of an objective's record.
+
+    written: the present text of the file.
+    """
     head, name, _ = written.partition(f'\n    "{OBJECTIVE_RECORD}": {{\n      "description"')
     assert name, "schemas/manifest.json has no definition of an objective's record"
     return f'{head}\n    "{OBJECTIVE_RECORD}": {_format_schema(_make_record_schema(), "    ")}\n  }}\n}}\n'
 
 
 def _make_record_schema() -> Schema:
-    """Return the schema of an objective's record: for any objective, and for the known ones by name."""
+    """Return the schema of an objective's record.
+
+    It has the settings that all objectives have, and for each known name the settings of that objective.
+    """
     common = _list_declared_schemas(ExampleSettings)
     common[IDS.size] |= {"minimum": 5, "maximum": LONGEST_SEQUENCE}
     unverified = "made from another tool's files, whose other settings are not known"
@@ -56,8 +63,10 @@ def _make_record_schema() -> Schema:
 def _make_objective_schema(objective: Objective, common: Mapping[str, Any]) -> Schema:
     """Return the schema of the settings that only this objective has.
 
-    Settings that manifests omit at their default are not required. A dataset made from another tool's files
-    has only sizes.
+    A setting that manifests omit at its default is not required. A dataset that was made from another tool's
+    files has only the settings for sizes.
+
+    common: schemas of the settings that all objectives have.
     """
     own = _list_additional_schemas(objective, common)
     sizes = [name for name in objective.batch_type.sizes() if name in own]
@@ -80,13 +89,19 @@ def _make_objective_schema(objective: Objective, common: Mapping[str, Any]) -> S
 
 
 def _list_additional_schemas(objective: Objective, common: Mapping[str, Any]) -> dict[str, Schema]:
-    """Return the schemas of the settings that the objective has in addition to the common ones."""
+    """Return the schemas of the settings that this objective has and others do not have.
+
+    common: schemas of the settings that all objectives have.
+    """
     declared = _list_declared_schemas(objective.settings_type)
     return {name: schema for name, schema in declared.items() if name not in common}
 
 
 def _list_declared_schemas(kind: type[ExampleSettings]) -> dict[str, Schema]:
-    """Return the schemas of the settings that are in the objective's record, except its name."""
+    """Return the schemas of the settings that are written to an objective's record, except its name.
+
+    kind: class of the objective's settings.
+    """
     found = {}
     for name, schema in derive_schemas(kind).items():
         if kind.__dataclass_fields__[name].metadata["record"] == OBJECTIVE_RECORD and name != "objective":
@@ -95,7 +110,7 @@ def _list_declared_schemas(kind: type[ExampleSettings]) -> dict[str, Schema]:
 
 
 def _format_schema(value: Any, indent: str) -> str:
-    """Return the value as JSON, with short values and values without objects on one line."""
+    """Return the value as JSON. A value that is short or contains no JSON object is on one line."""
     line = json.dumps(value)
     items = value.values() if isinstance(value, dict) else value
     nested = isinstance(value, dict | list) and any(isinstance(item, dict) for item in items)

@@ -1,12 +1,14 @@
-"""Write the files that are generated from declarations: ``python -m tools.program_pages``.
+"""Writes the files that are generated from code: ``python -m tools.program_pages``.
 
 They are:
 
-- docs/programs: a page for each program of ``python -m trainer like`` and ``bertdata like``, from its file
-  VENDOR/PROGRAM.toml and from the meaning of its published commands.
+- docs/programs: a page for each program whose command line ``python -m trainer like`` or ``bertdata like``
+  accepts.
+  It is made from the program's file VENDOR/PROGRAM.toml, and from what its published commands mean here.
 - ``schemas/trainer.json``, ``schemas/model.json``, docs/configuration.md and the pictures of the schedules,
-  from the declarations in ``trainer/config/``.
-- The part of ``schemas/manifest.json`` about objectives (``tools.objective_schema``).
+  from
+  the declarations in ``trainer/config/``.
+- The part of ``schemas/manifest.json`` about objectives (see ``tools.objective_schema``).
 
 Tests compare the files with what this module makes.
 """
@@ -31,8 +33,8 @@ from tools.objective_schema import make_manifest_schema
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import get_key_schemas
-from trainer.programs.choice import DOOR, find_meaning, load_programs
-from trainer.programs.meaning import Meaning
+from trainer.programs.choice import DOOR, load_programs, translate_command_line
+from trainer.programs.translated_command import TranslatedCommand
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "programs"
@@ -44,18 +46,20 @@ PICTURES = ROOT / "docs" / "schedules"
 
 
 def make_pages() -> dict[str, str]:
-    """Return the text of each page by file name. README.md lists the pages."""
+    """Return the text of each page in docs/programs by its file name. README.md is the list of all pages."""
     known = [*load_programs().values(), *choice.list_programs(like.DOOR).values()]
-    return {"README.md": _make_index()} | {name_page(program.name): page(program) for program in known}
+    return {"README.md": _make_index()} | {
+        name_page(program.name): make_program_page(program) for program in known
+    }
 
 
 def name_page(program: str) -> str:
-    """Return the file name of a program's page."""
+    """Return the file name of the page about a program."""
     return program.rpartition(".")[0].replace("/", "-") + ".md"
 
 
 def _make_index() -> str:
-    """Return the page that lists all programs."""
+    """Return the page that lists all other programs whose command lines are accepted."""
     ours = _make_rows(load_programs(), TESTS)
     makers = _make_rows(choice.list_programs(like.DOOR), TOOLKIT_TESTS)
     return f"""\
@@ -88,7 +92,10 @@ To add a program of your own, write a file of the same form and name it by its p
 
 
 def _make_rows(known: Mapping[str, Program], tests: Path) -> str:
-    """Return the table rows of programs."""
+    """Return the rows of the table of programs.
+
+    tests: folder of the tests that compare these programs with the originals.
+    """
     return "".join(
         f"| [`{name}`]({name_page(name)}) | {program.purpose} | {', '.join(_find_tests(name, tests))} |\n"
         for name, program in known.items()
@@ -96,9 +103,9 @@ def _make_rows(known: Mapping[str, Program], tests: Path) -> str:
 
 
 def _find_tests(name: str, folder: Path) -> list[str]:
-    """Return the test files that mention the program.
+    """Return the names of the test files about a program: those that mention it.
 
-    For the trainer's programs they must also be named after the vendor.
+    A test file of the trainer must also have the program's vendor in its own name.
     """
     vendor, _, file = name.partition("/")
     found = [path for path in sorted(folder.glob("test_*.py")) if file in path.read_text(encoding="utf-8")]
@@ -114,8 +121,11 @@ def _find_tests(name: str, folder: Path) -> list[str]:
     ]
 
 
-def page(program: Program) -> str:
-    """Return the page of a program."""
+def make_program_page(program: Program) -> str:
+    """Return the Markdown page about another program.
+
+    It shows what the program's published commands mean here, and what each of its flags does.
+    """
     parts = [f"# {program.name}\n\n{program.title}: {program.source}.\n"]
     if program.other_versions:
         versions = ", ".join(f"`{program.name}@{version}`" for version in program.other_versions)
@@ -127,7 +137,7 @@ def page(program: Program) -> str:
     for line in program.published:
         environment, words = _split_variables(line)
         setting = "".join(f"{name}={value} " for name, value in environment.items())
-        shown = " ".join(filter(None, [f"{setting}{program.door.command} {program.name}", words]))
+        shown = " ".join(filter(None, [f"{setting}{program.like_command.command} {program.name}", words]))
         with _replace_environment(environment):
             parts += [f"```\n{shown}\n```\n", _describe_command(program, words)]
     if program.also_published:
@@ -141,26 +151,28 @@ def page(program: Program) -> str:
 
 
 def _read_notes(program: Program) -> str:
-    """Return the comment at the top of the program's file, with each paragraph on a line."""
+    """Return the comment at the top of the program's TOML file. Each paragraph becomes one line."""
     vendor, _, file = program.name.partition("/")
-    path = program.door.folder / vendor.replace("-", "_") / f"{file.rpartition('.')[0]}.toml"
+    path = program.like_command.folder / vendor.replace("-", "_") / f"{file.rpartition('.')[0]}.toml"
     head = takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
     paragraphs = "\n".join(line.removeprefix("#").strip() for line in head).split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs) + "\n"
 
 
 def _make_other_commands(program: Program) -> str:
-    """Return the table of further published commands, each with a summary."""
+    """Return the table of the published commands that are not shown in full, each with a summary of its
+    meaning.
+    """
     rows = []
     for line in program.also_published:
         with _replace_environment({}):
-            summary = find_meaning(program, program.read(split(line))).summary
+            summary = translate_command_line(program, program.read(split(line))).summary
         rows.append(f"| `{line}` | {summary} |\n")
     return "| also published, after the program's name | meaning |\n|---|---|\n" + "".join(rows)
 
 
 def _split_variables(line: str) -> tuple[dict[str, str], str]:
-    """Split a published command line into the environment variables at its start and the other words."""
+    """Split a published command line in two: the environment variables at its start, and the other words."""
     words = line.split(" ")
     count = next(
         (place for place, word in enumerate(words) if not re.match(r"[A-Z_0-9]+=", word)), len(words)
@@ -170,7 +182,10 @@ def _split_variables(line: str) -> tuple[dict[str, str], str]:
 
 @contextmanager
 def _replace_environment(given: Mapping[str, str]) -> Iterator[None]:
-    """Context manager that replaces the environment, so that pages are the same on every machine."""
+    """Context manager that replaces all environment variables, so that pages are the same on every machine.
+
+    given: the variables that the published command sets.
+    """
     kept = dict(os.environ)
     os.environ.clear()
     os.environ.update({"CUDA_VISIBLE_DEVICES": "", "HOME": "~"} | dict(given))
@@ -182,20 +197,24 @@ def _replace_environment(given: Mapping[str, str]) -> Iterator[None]:
 
 
 def _describe_command(program: Program, line: str) -> str:
-    """Return what a published command means, as Markdown: a summary, and a table of keys by phase or of
-    settings.
+    """Return as Markdown what a published command means here.
 
-    The keys are in the order of docs/configuration.md, so that the pages of two programs can be compared.
+    For the trainer's programs this is a summary, and a table of configuration keys with a column for each
+    phase. For programs that make data it is a table of settings. The keys are in the order of
+    docs/configuration.md, so that the pages of two programs can be compared.
     """
     given = program.read(split(line.replace("\\\n", " ")))
-    if program.door is like.DOOR:
+    if program.like_command is like.DOOR:
         return _make_key_table({"value": like.describe_settings(given.keys())})
-    meaning = find_meaning(program, given)
+    meaning = translate_command_line(program, given)
     return f"{meaning.summary[:1].upper()}{meaning.summary[1:]}.\n\n{_make_key_table(_list_columns(meaning))}"
 
 
 def _make_key_table(columns: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the table of keys, with a column per phase."""
+    """Return the table of configuration keys.
+
+    columns: keys and values of each column, by its title.
+    """
     order = {name: number for number, name in enumerate(get_key_schemas())}
     found = dict.fromkeys(name for column in columns.values() for name in column)
     names = sorted(found, key=lambda name: order.get(name, len(order)))
@@ -207,10 +226,11 @@ def _make_key_table(columns: Mapping[str, Mapping[str, Any]]) -> str:
     return heading + rows
 
 
-def _list_columns(meaning: Meaning) -> dict[str, Mapping[str, Any]]:
-    """Return the columns of the table, by title.
+def _list_columns(meaning: TranslatedCommand) -> dict[str, Mapping[str, Any]]:
+    """Return the columns of the table of keys, by title.
 
-    They are the phases, then the settings of evaluation and conversion if there are any.
+    There is a column for each phase, then one for the settings of an evaluation and one for those of a
+    conversion, if the command asks for them.
     """
     phases: Sequence[Mapping[str, Any]] = meaning.phases
     titles = ["value"] if len(phases) == 1 else [f"phase {number}" for number in range(1, len(phases) + 1)]
@@ -220,7 +240,7 @@ def _list_columns(meaning: Meaning) -> dict[str, Mapping[str, Any]]:
 
 
 def _format_cell(value: Any) -> str:
-    """Return a value as a table cell."""
+    """Return a value as Markdown for a cell of a table. A long value is shortened."""
     if value is None:
         return ""
     shown = str(value).lower() if isinstance(value, bool) else str(value)
@@ -228,7 +248,10 @@ def _format_cell(value: Any) -> str:
 
 
 def _make_flag_table(table: Sequence[Flag], title: str = "flag") -> str:
-    """Return a table of flags or variables."""
+    """Return the table of a program's flags or environment variables.
+
+    title: title of the first column.
+    """
     rows = []
     for flag in table:
         names = ", ".join(f"`{name}`" for name in flag.spellings)
@@ -253,7 +276,10 @@ def make_schemas() -> dict[str, str]:
 
 
 def _make_schema(title: str, comment: str, keys: Mapping[str, Any]) -> str:
-    """Return the text of a schema whose keys are these."""
+    """Return the text of a schema of an object with these keys.
+
+    keys: JSON Schema of each key.
+    """
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
@@ -266,9 +292,8 @@ def _make_schema(title: str, comment: str, keys: Mapping[str, Any]) -> str:
 
 
 def _format_schema(schema: Any, indent: str) -> str:
-    """Return the schema as JSON, with a line per property.
-
-    A property that itself has properties takes several lines.
+    """Return the schema as JSON with one property on each line. A property that has properties takes more
+    lines.
     """
     if schema is True or "properties" not in schema:
         return json.dumps(schema)
@@ -280,7 +305,10 @@ def _format_schema(schema: Any, indent: str) -> str:
 
 
 def _format_object(lines: Mapping[str, str], indent: str) -> str:
-    """Return a JSON object with one value per line. lines: values that are already JSON."""
+    """Return a JSON object with one value on each line.
+
+    lines: values that are already JSON, by key.
+    """
     body = ",\n".join(f"{indent}  {json.dumps(name)}: {text}" for name, text in lines.items())
     return f"{{\n{body}\n{indent}}}"
 

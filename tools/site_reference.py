@@ -1,7 +1,8 @@
-"""The site's page of Python functions: each function's signature, text and table of parameters.
+"""Makes the site's page of Python functions: the signature, the text and a table of parameters of each.
 
-mkdocstrings reads source files and would show ``create(request: CreateRequest)``, while a user calls
-``create(parts, output, vocab=...)``. This page is therefore made from the functions as Python sees them.
+mkdocstrings, which makes such pages, reads source files and would show ``create(request: CreateRequest)``.
+But a user calls ``create(parts, output, vocab=...)``. So this page is made from the functions as Python sees
+them.
 """
 
 import html
@@ -17,7 +18,7 @@ ALIASES = {
     "AnyPath": "str | PathLike[str]",
     "AnyPaths": "str | PathLike[str] | Iterable[str | PathLike[str]]",
 }
-"""Names of types in ``bertdata.steps.values`` that annotations may have as strings."""
+"""Types of ``bertdata.steps.values`` that may appear in annotations as strings, and how they are shown."""
 
 HEAD = """\
 # Python functions
@@ -29,14 +30,14 @@ EXCEPTIONS = "## Exceptions\n\n::: bertdata.errors\n    options:\n      heading_
 
 
 def make_python_page() -> str:
-    """Return the Markdown of the page. mkdocstrings fills the section on exceptions."""
+    """Return the Markdown of the page. Its section on exceptions is filled by mkdocstrings."""
     names = [name for name in bertdata.__all__ if name not in ("__version__", "errors")]
     functions = "\n".join(make_section(name, getattr(bertdata, name)) for name in names)
     return f"{HEAD}\n{functions}\n{EXCEPTIONS}"
 
 
 def make_section(name: str, function: Callable[..., Any]) -> str:
-    """Return the section on one function."""
+    """Return the Markdown section about a function."""
     signature = inspect.signature(function)
     prose, meanings = divide_docstring(inspect.getdoc(function) or "", list(signature.parameters))
     text = prose.replace("``", "`")
@@ -45,7 +46,10 @@ def make_section(name: str, function: Callable[..., Any]) -> str:
 
 
 def wrap_call(name: str, signature: inspect.Signature) -> str:
-    """Return the call with names and defaults, wrapped to lines of at most WIDTH characters."""
+    """Return a call of the function with the names and defaults of its parameters.
+
+    It is wrapped to lines of at most WIDTH characters.
+    """
     words = []
     is_by_name = False
     for parameter in signature.parameters.values():
@@ -65,7 +69,10 @@ def wrap_call(name: str, signature: inspect.Signature) -> str:
 
 
 def make_table(signature: inspect.Signature, meanings: dict[str, str]) -> str:
-    """Return the table of the parameters with type, default and meaning."""
+    """Return the Markdown table of a function's parameters, with type, default and meaning of each.
+
+    meanings: meaning of each parameter, from the docstring.
+    """
     rows = []
     for name, parameter in signature.parameters.items():
         default = "required" if parameter.default is parameter.empty else f"`{parameter.default!r}`"
@@ -77,11 +84,13 @@ def make_table(signature: inspect.Signature, meanings: dict[str, str]) -> str:
 
 
 def divide_docstring(text: str, names: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """Divide a docstring into its prose and the meaning of each parameter.
+    """Divide a docstring into its prose and the meanings of the parameters.
 
-    A meaning follows its name and a colon: ``workers: processes to use``. One meaning may belong to several
-    names, ``blocks, tokens_per_sample: ...``. If a paragraph has a parameter on every line, as in the
-    docstrings of functions with a request, only such paragraphs are read for meanings.
+    A meaning follows the parameter's name and a colon, as in ``workers: processes to use``. Several
+    parameters may have one meaning together, as in ``blocks, tokens_per_sample: ...``. If the docstring has a
+    paragraph with a parameter on every line, meanings are only looked for in such paragraphs.
+
+    names: names of the function's parameters.
     """
     name = "|".join(map(re.escape, names))
     start = re.compile(rf"(?:^|(?<=[.;)] )|(?<=[.;)]\n))((?:{name})(?:, (?:{name}))*): ")
@@ -105,7 +114,10 @@ def divide_docstring(text: str, names: Sequence[str]) -> tuple[str, dict[str, st
 
 
 def _find_meanings(start: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
-    """Yield each name with its meaning."""
+    """Yield the name and the meaning of each parameter that the text explains.
+
+    start: pattern of the start of a meaning.
+    """
     _, *pieces = start.split(text)
     for names, meaning in zip(pieces[::2], pieces[1::2], strict=True):
         for name in names.split(", "):
@@ -113,7 +125,9 @@ def _find_meanings(start: re.Pattern[str], text: str) -> Iterator[tuple[str, str
 
 
 def _find_ends(start: re.Pattern[str], text: str) -> tuple[str, str]:
-    """Return the prose before the first meaning, and the sentences on exceptions after the last meaning.
+    """Return what stands before the first meaning and after the last one.
+
+    Before it is prose. After it may be sentences about exceptions.
 
     start: pattern of the start of a meaning.
     """
@@ -125,7 +139,7 @@ def _find_ends(start: re.Pattern[str], text: str) -> tuple[str, str]:
 
 
 def _format_type(annotation: Any) -> str:
-    """Return an annotation without the names of modules."""
+    """Return the text of a type annotation without the names of modules."""
     if annotation is inspect.Parameter.empty:
         return "Any"
     shown = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
@@ -134,6 +148,8 @@ def _format_type(annotation: Any) -> str:
 
 
 def _format_cell(text: str) -> str:
-    """Return a text for a cell of a table, with what Markdown would take for mark-up shown as it is."""
+    """Return the text for a cell of a Markdown table. Characters that Markdown would take for mark-up are
+    escaped.
+    """
     shown = html.escape(text, quote=False).replace("``", "`")
     return re.sub(r"([|*\[\]])", r"\\\1", shown)

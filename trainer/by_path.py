@@ -7,7 +7,7 @@ directory first, where a user may have another file trainer.py.
 import os
 import sys
 
-_PATHS = "BERTDATA_PATHS"  # same as trainer.workers.launch.PATHS, which cannot be imported yet
+_PATHS = "BERTDATA_PATHS"  # same as trainer.workers.launch.MODULE_PATHS, which cannot be imported yet
 
 
 def run() -> int:

@@ -1,4 +1,4 @@
-"""The stages' counters and distributions, and the table of them that a run prints."""
+"""Names of the stages' counters and distributions, and the table of them that is printed after a run."""
 
 import re
 from dataclasses import dataclass, field, fields
@@ -19,10 +19,13 @@ DUMP_COUNTERS = {
     "dump_files": "files of articles",
     "dump_bytes": "bytes of these files",
 }
-"""Counters of extraction. Each reason to skip a page has a further counter: SKIPPED plus the reason."""
+"""Names and descriptions of the counters of a dump's extraction.
+
+Each reason for which pages are skipped has a further counter, whose name is SKIPPED and the reason.
+"""
 
 TEXT_COUNTERS = tuple(f"text_{item.name}" for item in fields(SegmentCounts))
-"""Counters of the text stage, described in SegmentCounts."""
+"""Names of the counters of the stages that make text parts. SegmentCounts describes them."""
 
 SHARD_COUNTERS = {
     "parts": "input parts done",
@@ -37,7 +40,7 @@ SHARD_COUNTERS = {
     "bytes": "bytes of all shards",
     "shards_kept": "shards kept from an earlier run or attempt",
 }
-"""Counters of the stages that make shards."""
+"""Names and descriptions of the counters of the stages that make shards."""
 
 PACK_COUNTERS = {
     "rows": "packed rows of all shards",
@@ -46,7 +49,7 @@ PACK_COUNTERS = {
     "bytes": "bytes of all packed shards",
     "shards_kept": "shards kept from an earlier run or attempt",
 }
-"""Counters of the stages that pack a dataset."""
+"""Names and descriptions of the counters of the stages that pack a dataset."""
 
 DISTRIBUTIONS = {
     "part_bytes": "bytes of a part",
@@ -56,7 +59,10 @@ DISTRIBUTIONS = {
     "shard_tokens": "real positions of a shard's examples",
     "shard_bytes": "bytes of a shard",
 }
-"""Distributions measured by the stages that make shards. Skipped parts are not included."""
+"""Names and descriptions of the values of which minimum, mean and maximum are reported.
+
+They are measured by the stages that make shards. Skipped parts are not included.
+"""
 
 COUNTERS_OF_KIND = {
     "dump": (*DUMP_COUNTERS, *TEXT_COUNTERS, *SHARD_COUNTERS),
@@ -65,19 +71,27 @@ COUNTERS_OF_KIND = {
     "parts": tuple(SHARD_COUNTERS),
     "dataset": tuple(PACK_COUNTERS),
 }
-"""Counters of a run by kind of input, in the order of its stages."""
+"""For each kind of input, the names of the counters that a run has, in the order in which they are printed.
+"""
 
 
 def add_to_counters(amounts: dict[str, int]) -> None:
-    """Add the amounts, which are given by counter name, to Beam's counters of the running stage."""
-    from apache_beam.metrics import Metrics  # imported here, since the tables above are used without Beam
+    """Increase Beam's counters of the running stage.
+
+    amounts: for the name of each counter, the number to add.
+    """
+    # Imported here, because the tables above are also used without Beam.
+    from apache_beam.metrics import Metrics
 
     for name, amount in amounts.items():
         Metrics.counter(NAMESPACE, name).inc(amount)
 
 
 def add_to_distributions(values: dict[str, list[int]]) -> None:
-    """Add the values to Beam's distributions of the running stage."""
+    """Add values to Beam's distributions of the running stage.
+
+    values: for the name of each distribution, the values to add.
+    """
     from apache_beam.metrics import Metrics
 
     for name, found in values.items():
@@ -87,14 +101,14 @@ def add_to_distributions(values: dict[str, list[int]]) -> None:
 
 
 def count_extraction(report: ExtractReport) -> dict[str, int]:
-    """Return the counts in an extraction's report as amounts for the counters."""
+    """Return the numbers in an extraction's report under the names of the counters."""
     amounts = {name: getattr(report, name.removeprefix("dump_")) for name in DUMP_COUNTERS}
     skipped = {SKIPPED + _make_slug(reason): number for reason, number in report.skipped.items()}
     return amounts | skipped
 
 
 def count_text(counts: SegmentCounts) -> dict[str, int]:
-    """Return the text stage's counts as amounts for the counters."""
+    """Return the counts of the stage that makes text parts, under the names of the counters."""
     return {name: getattr(counts, name.removeprefix("text_")) or 0 for name in TEXT_COUNTERS}
 
 
@@ -118,28 +132,32 @@ class Distribution:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunMetrics:
-    """A pipeline's counters and distributions, by name."""
+    """The counters and distributions of a finished pipeline.
+
+    totals: value of each counter, by its name.
+    distributions: values of each distribution, by its name.
+    """
 
     totals: dict[str, int] = field(default_factory=dict)
     distributions: dict[str, Distribution] = field(default_factory=dict)
 
     def __add__(self, other: "RunMetrics") -> "RunMetrics":
-        """Return the metrics of two pipelines that have no names in common."""
+        """Return the metrics of two pipelines together. The pipelines must not have a name in common."""
         return RunMetrics(
             totals=self.totals | other.totals, distributions=self.distributions | other.distributions
         )
 
 
 def read_metrics(result: Any) -> RunMetrics:
-    """Return the metrics of a finished pipeline."""
+    """Read the metrics of a finished pipeline from its result."""
     from apache_beam.metrics import MetricsFilter
 
     found = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
     totals: dict[str, int] = {}
     for counter in found["counters"]:
         name = counter.key.metric.name
-        # ``result`` is the committed value of a counter, or the attempted value if the runner has no
-        # committed values. It is None if the runner leaves out zeros.
+        # Beam's ``result`` is the committed value of a counter, or the attempted value if the runner does not
+        # report committed values. It is None if the runner leaves out zeros.
         totals[name] = totals.get(name, 0) + (counter.result or 0)
     distributions: dict[str, Distribution] = {}
     for one in found["distributions"]:
@@ -152,10 +170,12 @@ def read_metrics(result: Any) -> RunMetrics:
 
 
 def format_metrics(metrics: RunMetrics, kind: str) -> str:
-    """Return a table of a run's metrics. kind: the kind of the run's input.
+    """Return the table of a run's metrics that is printed after the run.
 
-    It has a line for each counter that such a run may have, zeros included, then a line for each distribution
-    with minimum, mean and maximum.
+    It has a line for each counter that a run with this input has, even if its value is zero. Then it has a
+    line for each distribution, with minimum, mean and maximum.
+
+    kind: the kind of the run's input, a key of COUNTERS_OF_KIND.
     """
     names = list(COUNTERS_OF_KIND[kind])
     if kind == "dump":
@@ -179,5 +199,5 @@ def format_metrics(metrics: RunMetrics, kind: str) -> str:
 
 
 def _make_slug(reason: str) -> str:
-    """Return the text in lower case with underscores."""
+    """Return the text in lower case, with one underscore in place of all characters between two words."""
     return re.sub(r"\W+", "_", reason.lower()).strip("_")

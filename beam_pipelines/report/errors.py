@@ -1,4 +1,4 @@
-"""Recovery of the original error of a worker from Beam's exception."""
+"""Finding the error that a worker raised, when Beam's own exception is all that the launcher gets."""
 
 import re
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ _BEAM_NOTE = re.compile(r"( \[while running '[^\n]*'\])+$")
 _WORKER_ERROR = re.compile(r"^bertdata\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 WORKER_DIED = "Channel closed prematurely"
-"""Part of Beam's message when a worker process is gone."""
+"""Text that Beam's message contains if a worker process has died."""
 
 
 @contextmanager
 def add_path_to_errors(path: str) -> Iterator[None]:
-    """Add the path of the processed file to an exception that is not a BertDataError.
+    """Context manager that adds the path of the processed file to an exception.
 
-    The message of a BertDataError contains the path already.
+    An exception that is a BertDataError is not changed, because its message contains the path already.
     """
     try:
         yield
@@ -31,12 +31,15 @@ def add_path_to_errors(path: str) -> Iterator[None]:
 
 
 def find_original_error(error: Exception) -> BaseException:
-    """Return the BertDataError or KeyboardInterrupt behind Beam's exception, else Beam's exception."""
+    """Return the error behind Beam's exception: a BertDataError, or a KeyboardInterrupt after Ctrl-C.
+
+    If no such error is found, Beam's exception is returned.
+    """
     if was_interrupted(error):
         return KeyboardInterrupt()
     if WORKER_DIED in str(error) or type(error).__name__ == "KilledWorker":
         return WorkerDied()
-    return recover_error(error) or _recover_service_error(error) or error
+    return find_worker_error(error) or _find_service_error(error) or error
 
 
 def find_first_line(error: BaseException) -> str:
@@ -52,10 +55,10 @@ def was_interrupted(error: BaseException | None) -> bool:
     return error is not None and (isinstance(error, KeyboardInterrupt) or was_interrupted(error.__context__))
 
 
-def recover_error(error: Exception) -> BertDataError | None:
-    """Return the BertDataError that a worker raised, or None.
+def find_worker_error(error: Exception) -> BertDataError | None:
+    """Return the BertDataError that a worker raised, or None if it raised something else.
 
-    Beam raises either a copy of it, or an exception whose message contains the worker's traceback.
+    Beam raises either a copy of the error, or an exception whose message contains the worker's traceback.
     """
     if isinstance(error, BertDataError):
         return type(error)(_BEAM_NOTE.sub("", str(error)))
@@ -65,10 +68,10 @@ def recover_error(error: Exception) -> BertDataError | None:
     return getattr(errors, name, BertDataError)(_BEAM_NOTE.sub("", message))
 
 
-def _recover_service_error(error: Exception) -> BertDataError | None:
-    """Return a one-line error for a lost job server, a Google Cloud error or a failed Dataflow job.
+def _find_service_error(error: Exception) -> BertDataError | None:
+    """Return an error of one line if a job server was lost, Google Cloud refused, or a Dataflow job failed.
 
-    None for anything else.
+    Returns None for any other exception.
     """
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if "RpcError" in kinds and "Call" in kinds:

@@ -1,4 +1,4 @@
-"""The log messages that a run prints: warnings of this package, but no messages of Beam."""
+"""The log messages that a run prints: this package's warnings. Beam's own messages are not printed."""
 
 import logging
 import sys
@@ -14,12 +14,12 @@ from bertdata.io.terminal import say_text
 
 @contextmanager
 def show_warnings(stream: TextIO | None = None) -> Iterator[None]:
-    """Print this package's warnings during the block.
+    """Context manager that prints this package's warnings while its block runs.
 
-    Of several warnings that differ only in file name or numbers, the first is printed at once. A last line
-    counts the others. Each process counts separately.
+    If several warnings differ only in file name or numbers, only the first is printed at once. A line at the
+    end says how many were similar. Each process counts its own warnings.
 
-    stream: where to print. None: ``sys.stderr``, as it is when a line is printed.
+    stream: where to print. None: to ``sys.stderr``, which is looked up again for every line.
     """
     handler = _FoldedHandler(stream)
     handler.setFormatter(logging.Formatter(f"{PROGRAM}: warning: %(message)s"))
@@ -33,26 +33,27 @@ def show_warnings(stream: TextIO | None = None) -> Iterator[None]:
 
 
 def silence_lost_connections() -> None:
-    """Print no tracebacks of Beam's threads when the connection to a worker is lost.
+    """Do not print the tracebacks of Beam's threads when the connection to a worker is lost.
 
-    The run itself then ends with a clear error.
+    They say nothing new, because the run itself then ends with a clear error.
     """
     threading.excepthook = _print_thread_error
 
 
 def silence_printed_tracebacks() -> None:
-    """Print no tracebacks from workers that are threads of this process.
+    """Do not print the tracebacks of workers that are threads of this process.
 
-    The runner raises the same errors in the main thread.
+    They say nothing new, because the runner raises the same errors in the main thread.
     """
     from apache_beam.runners.worker import sdk_worker
 
-    # a global name of that module, which its code then uses instead of the built-in print
+    # This sets a global name ``print`` in Beam's module. The module's code then uses it instead of the
+    # built-in function.
     sdk_worker.print = _print_nothing
 
 
 def _print_nothing(*words: object, **options: object) -> None:
-    """Ignore the arguments. Replaces ``print`` in Beam's worker module."""
+    """Do nothing. This function replaces ``print`` in Beam's worker module."""
     pass
 
 
@@ -74,13 +75,15 @@ class _FoldedHandler(logging.Handler):
         self._folded = FoldedWarnings()
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Print the record's message if it is the first of its kind, otherwise count it."""
         if self._folded.is_first(record.getMessage()):
             self._print(self.format(record))
 
     def print_rest(self) -> None:
-        """Print one line per group of similar warnings that were not printed."""
-        for warning in self._folded.rest():
+        """Print a line for each group of similar warnings, with the number of warnings not printed."""
+        for warning in self._folded.summarise_others():
             self._print(f"{PROGRAM}: warning: {warning}")
 
     def _print(self, line: str) -> None:
+        """Print a line to the stream that was chosen, or to ``sys.stderr``."""
         say_text(line, to=self._stream or sys.stderr)

@@ -1,6 +1,6 @@
-"""Progress of a local run, found by looking into the datasets' directories.
+"""Progress bar of a local run, which counts the finished shards in the datasets' directories.
 
-The workers are other threads or processes, and Beam does not report their progress.
+The workers are other threads or processes, and Beam does not report how far they are.
 """
 
 import sys
@@ -16,14 +16,14 @@ POLL_SECONDS = 0.5
 
 
 class FinishedShards:
-    """The finished shards of the datasets, found by polling their directories."""
+    """The shards that workers have finished so far, found by looking into the datasets' directories."""
 
     def __init__(self, datasets: Sequence[Dataset]) -> None:
         self._datasets = datasets
         self._seen: list[set[str]] = [set() for _ in datasets]
 
-    def list_new(self) -> list[int]:
-        """Return the number of tokens of each shard that was finished since the last call."""
+    def count_new_tokens(self) -> list[int]:
+        """Return the number of tokens of each shard that was finished since the last call of this method."""
         tokens = []
         for dataset, seen in zip(self._datasets, self._seen, strict=True):
             for name in dataset.list_noted_shards():
@@ -32,10 +32,11 @@ class FinishedShards:
                     tokens.append(entries[1].tokens)
         return tokens
 
-    def list_remaining(self) -> list[int]:
-        """Return the token counts of the shards that ``list_new`` has not returned yet.
+    def count_remaining_tokens(self) -> list[int]:
+        """Return the number of tokens of each shard that ``count_new_tokens`` has not returned yet.
 
-        They are read from the manifests of finished datasets, since these have no notes any more.
+        The numbers are read from the manifests, because a finished dataset has no notes about single shards
+        any more.
         """
         tokens = []
         for dataset, seen in zip(self._datasets, self._seen, strict=True):
@@ -48,9 +49,12 @@ class FinishedShards:
 
 @contextmanager
 def show_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
-    """Show a progress bar during the block, if standard error is a terminal.
+    """Context manager that shows a progress bar while its block runs, if standard error is a terminal.
 
-    It shows finished shards, tokens per second and remaining time.
+    The bar shows finished shards, tokens per second and remaining time.
+
+    datasets: the datasets whose directories are looked into.
+    shards: number of shards of all datasets together.
     """
     if not sys.stderr.isatty():
         yield
@@ -59,15 +63,21 @@ def show_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
     with Progress("creating shards", shards, unit="shards") as progress:
 
         def show(tokens: list[int], made: bool = True) -> None:
+            """Advance the bar by the shards with these numbers of tokens.
+
+            made: True for shards of this run, whose tokens count for the speed. False for shards of an
+                earlier run.
+            """
             rate.count(len(tokens), sum(tokens) if made else 0)
             progress.advance(len(tokens), "", rate.text())
 
         def poll() -> None:
+            """Look for new shards until the run has ended."""
             while not end.wait(POLL_SECONDS):
-                with suppress(BertDataError, OSError):  # an error here must not end the run
-                    show(finished.list_new())
+                with suppress(BertDataError, OSError):  # An error while counting shards must not end the run.
+                    show(finished.count_new_tokens())
 
-        show(finished.list_new(), made=False)
+        show(finished.count_new_tokens(), made=False)
         thread = threading.Thread(target=poll, daemon=True)
         thread.start()
         try:
@@ -75,5 +85,5 @@ def show_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
         finally:
             end.set()
             thread.join()
-        show(finished.list_remaining())
+        show(finished.count_remaining_tokens())
         progress.complete()

@@ -1,1 +1,1 @@
-"""Choice and set-up of Beam's runners, and the worker processes of local ones."""
+"""Choosing and setting up one of Beam's runners, and the worker processes of a run on this machine."""

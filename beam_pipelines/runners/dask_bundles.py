@@ -1,11 +1,11 @@
-"""Translation of a pipeline to a graph of Dask tasks.
+"""Translation of a Beam pipeline to a graph of Dask tasks.
 
-Each task runs a DoFn (a Beam function) on a bundle of elements.
+Each task runs a DoFn (a function of a Beam stage) on a bundle, that is, a group of elements.
 
-The translation in Beam 2.77 has four flaws. It mixes the tagged outputs of a DoFn, drops outputs that the
-last transform does not need, computes a side input again in every task, and loses the metrics. Here each task
-returns its outputs by tag, its metrics and its warnings. Grouping and flattening are still translated by
-Beam.
+Beam 2.77 has such a translation, but with four flaws. It mixes up the tagged outputs of a DoFn, drops outputs
+that the last transform does not need, computes a side input again in every task, and loses the metrics. In
+this translation each task returns its outputs by tag, its metrics and its warnings. Grouping and flattening
+are still translated by Beam.
 """
 
 import logging
@@ -32,7 +32,7 @@ from apache_beam.utils.counters import CounterFactory
 
 @dataclass(frozen=True, slots=True)
 class BundleReport:
-    """Metrics and warnings of a bundle."""
+    """Metrics and warnings of the task that ran a DoFn on a bundle (a group of elements)."""
 
     metrics: MetricUpdates
     warnings: list[str]
@@ -40,7 +40,11 @@ class BundleReport:
 
 @dataclass(frozen=True, slots=True)
 class BundleResult:
-    """Outputs of a bundle by tag (None: the main output), and its report."""
+    """Result of running a DoFn on a bundle (a group of elements).
+
+    outputs: the output elements by their tag. The tag of the main output is None.
+    report: the task's metrics and warnings.
+    """
 
     outputs: dict[str | None, list[Any]]
     report: BundleReport
@@ -48,11 +52,13 @@ class BundleResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleFunction:
-    """A function that runs a DoFn on the elements of a Dask partition.
+    """Callable that runs a DoFn on the elements of a Dask partition.
 
-    run: random name of the run.
-    label: name of the stage.
-    views: how the DoFn sees each side input (single value, list or dict).
+    run: random name of the pipeline run, so that Dask never takes tasks of two runs for the same task.
+    label: name of the stage that the DoFn belongs to.
+    fn: the DoFn.
+    arguments, keywords: its further arguments, with placeholders for the side inputs.
+    views: how the DoFn sees each side input: as a single value, a list or a dict.
     """
 
     run: str
@@ -64,16 +70,22 @@ class BundleFunction:
     views: tuple[tuple[type, dict[str, Any]], ...]
 
     def __dask_tokenize__(self) -> tuple[str, str]:
-        """Return a token unique to this run and stage.
+        """Return a token that only this stage of this run has.
 
-        Dask treats tasks with equal tokens as the same task, even across runs on one cluster.
+        Dask takes two tasks with equal tokens for the same task, even if they are from two runs on one
+        cluster.
         """
         return self.run, self.label
 
     def __call__(self, elements: Iterable[Any], *sides: list[Any]) -> list[BundleResult]:
-        """Run the DoFn on the elements. Returns one result in a list, because Dask's partitions are lists."""
-        # The same calls that Beam's local runner makes for a bundle: setup, start_bundle, process for every
-        # element, finish_bundle, teardown. All outputs are collected in lists instead of being sent on.
+        """Run the DoFn on the elements of a partition.
+
+        The result is a list with one item, because Dask's partitions are lists.
+
+        sides: all elements of each side input.
+        """
+        # These are the calls that Beam's local runner makes for a bundle: setup, start_bundle, process for
+        # every element, finish_bundle, teardown. Outputs are not sent on, but collected in lists.
         receivers = _Receivers()
         invoker = DoFnInvoker.create_invoker(
             DoFnSignature(self.fn),
@@ -111,16 +123,17 @@ class BundleFunction:
 
 @dataclass
 class _Receiver(Receiver):  # type: ignore[misc]
-    """A Beam receiver that collects a bundle's outputs with one tag in a list."""
+    """Receiver of a bundle's outputs with one tag. It collects them in a list."""
 
     values: list[Any] = field(default_factory=list)
 
     def receive(self, windowed_value: Any) -> None:
+        """Add an output to the list. Beam calls this for each element that the DoFn yields."""
         self.values.append(windowed_value.value)
 
 
 class _Receivers(defaultdict[str | None, _Receiver]):
-    """A dict of receivers by tag. A receiver is created at the tag's first output."""
+    """Dict of receivers by output tag. A missing receiver is created when it is first looked up."""
 
     def __init__(self) -> None:
         super().__init__(_Receiver)
@@ -128,7 +141,10 @@ class _Receivers(defaultdict[str | None, _Receiver]):
 
 @contextmanager
 def _collect_metrics(label: str) -> Iterator[MetricsContainer]:
-    """Collect this thread's metrics during the block."""
+    """Context manager that collects the Beam metrics which this thread counts while its block runs.
+
+    label: name of the stage that the metrics belong to.
+    """
     container = MetricsContainer(label)
     sampler = statesampler.StateSampler("", CounterFactory())
     sampler.start()
@@ -141,7 +157,10 @@ def _collect_metrics(label: str) -> Iterator[MetricsContainer]:
 
 @contextmanager
 def _collect_warnings() -> Iterator[list[str]]:
-    """Collect the warnings that this thread logs during the block. The launcher prints them."""
+    """Context manager that collects the warnings which this thread logs while its block runs.
+
+    They are sent to the launching process, which prints them.
+    """
     handler = _WarningCollector(threading.get_ident())
     logger = logging.getLogger("beam_pipelines")
     logger.addHandler(handler)
@@ -152,7 +171,7 @@ def _collect_warnings() -> Iterator[list[str]]:
 
 
 class _WarningCollector(logging.Handler):
-    """A log handler that keeps the warnings of one thread."""
+    """Log handler that keeps the warnings of one thread and ignores all other records."""
 
     def __init__(self, thread: int) -> None:
         super().__init__(logging.WARNING)
@@ -160,15 +179,17 @@ class _WarningCollector(logging.Handler):
         self._thread = thread
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Keep the record's message if the record is a warning of the thread."""
         if record.thread == self._thread:
             self.messages.append(record.getMessage())
 
 
 class Translation(PipelineVisitor):  # type: ignore[misc]
-    """A visitor that creates a Dask bag for each collection of a pipeline.
+    """Visitor that walks through a Beam pipeline and creates a Dask bag for each of its collections.
 
-    reports: the bags to compute. Computing them runs the whole pipeline.
-    partitions: function from a number of elements to a number of partitions.
+    reports: bags of bundle reports. Computing these bags runs the whole pipeline.
+    run: random name of the pipeline run.
+    partitions: function that returns the number of partitions for a number of elements.
     """
 
     def __init__(self, run: str, partitions: Any) -> None:
@@ -178,7 +199,10 @@ class Translation(PipelineVisitor):  # type: ignore[misc]
         self._bags: dict[beam.pvalue.PValue, dask.bag.Bag] = {}
 
     def visit_transform(self, node: AppliedPTransform) -> None:
-        """Create the bags of a transform's outputs. Beam calls this in the order of the data."""
+        """Create the Dask bags for the outputs of one transform.
+
+        Beam calls this for every transform, each after the transforms whose outputs it reads.
+        """
         inputs = [self._bags[value] for value in node.inputs if value in self._bags]
         if isinstance(node.transform, _Create):
             bag = self._create(list(node.transform.values))
@@ -192,11 +216,14 @@ class Translation(PipelineVisitor):  # type: ignore[misc]
             self._bags[output] = bag
 
     def _create(self, elements: list[Any]) -> dask.bag.Bag:
-        """Create a bag from elements in memory."""
+        """Create a bag from elements that the pipeline itself contains (``beam.Create``)."""
         return dask.bag.from_sequence(elements, npartitions=self._partitions(len(elements)))
 
     def _add_bundles(self, node: AppliedPTransform, elements: dask.bag.Bag) -> None:
-        """Create the bags of a DoFn: one bag per output tag, and one for the bundles' reports."""
+        """Create the bags of a stage that runs a DoFn: one for each output tag, and one for the reports.
+
+        elements: bag of the stage's input.
+        """
         arguments, keywords = node.transform.raw_side_inputs
         (main,) = node.main_inputs.values()
         bundles = BundleFunction(
@@ -223,15 +250,15 @@ def _join_partitions(bag: dask.bag.Bag) -> Any:
 
 
 def _concatenate(partitions: list[list[Any]]) -> list[Any]:
-    """Join the partitions."""
+    """Join the lists of all partitions into one list."""
     return list(chain.from_iterable(partitions))
 
 
 def _select_outputs(results: list[BundleResult], tag: str | None) -> list[Any]:
-    """Return the bundle's outputs with this tag."""
+    """Return the outputs of a partition that have this tag."""
     return results[0].outputs.get(tag, [])
 
 
 def _select_reports(results: list[BundleResult]) -> list[BundleReport]:
-    """Return the bundle's report, in a list."""
+    """Return the report of a partition in a list, because Dask's partitions are lists."""
     return [results[0].report]

@@ -1,4 +1,4 @@
-"""A Dask runner for Beam, on a running cluster or on worker processes started for the run."""
+"""Runner that runs Beam pipelines with Dask, on a running cluster or on worker processes that it starts."""
 
 import argparse
 import logging
@@ -25,30 +25,32 @@ from bertdata.errors import SettingsError
 from bertdata.io.process_pool import count_available_cores
 
 MOST_PARTITIONS = 500
-"""Most partitions.
+"""Largest number of partitions that a collection is divided into.
 
-With more elements, several share a partition, because grouping needs a number of tasks that grows with the
-square of the partitions.
+If there are more elements, several share a partition. The number is limited because grouping needs as many
+tasks as the square of the number of partitions.
 """
 
 _LOGGER = logging.getLogger(__name__)
 
 
 class LocalOptions(PipelineOptions):  # type: ignore[misc]
-    """The flag ``--dask_workers``, the number of worker processes that the run starts.
+    """Command-line options of local worker processes: ``--dask_workers``, the number of them to start.
 
-    Beam's own flags only connect to a running cluster.
+    Beam's own flags for Dask can only connect to a cluster that is already running.
     """
 
     @classmethod
     def _add_argparse_args(cls, parser: argparse.ArgumentParser) -> None:
+        """Add the flag to Beam's parser. Beam calls this method for each class of options."""
         parser.add_argument("--dask_workers", type=int, default=None)
 
 
 class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
-    """Beam's Dask runner with this package's translation (``dask_bundles``) and local worker processes.
+    """Beam's Dask runner, with this package's translation (``dask_bundles``) and with local worker processes.
 
-    SettingsError for flags that exclude each other, and if the scheduler does not answer.
+    Raises SettingsError for flags that exclude each other, and if the scheduler of the cluster does not
+    answer.
     """
 
     def __init__(self, options: PipelineOptions) -> None:
@@ -68,7 +70,10 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
         self._client = None if self.runs_here else self._connect_to_scheduler(given)
 
     def _connect_to_scheduler(self, given: dict[str, Any]) -> distributed.Client:
-        """Connect to the running cluster. Raises SettingsError if it does not answer."""
+        """Connect to the scheduler of the running cluster. Raises SettingsError if it does not answer.
+
+        given: values of Beam's flags for Dask, by name.
+        """
         try:
             return distributed.Client(**given)
         except (OSError, ValueError) as error:
@@ -76,7 +81,7 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
             raise SettingsError(f"{place}: no Dask scheduler answers there: {error}") from None
 
     def run_pipeline(self, pipeline: Any, options: PipelineOptions) -> "DaskResult":
-        """Start the pipeline on the cluster and return without waiting for its end."""
+        """Start the pipeline on the cluster. Returns at once, without waiting for the pipeline's end."""
         pipeline.replace_all(dask_overrides())
         translation = Translation(os.urandom(8).hex(), self._count_partitions)
         pipeline.visit(translation)
@@ -85,9 +90,9 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
         return DaskResult(client, client.compute(reports), close_cluster=self.runs_here)
 
     def _start_workers(self) -> distributed.Client:
-        """Start worker processes with one thread each.
+        """Start worker processes with one thread each, and return a client that is connected to them.
 
-        They write no logs and, not being daemons, may start processes themselves.
+        The processes write no logs. They are not daemons, so that they may start processes themselves.
         """
         with _block_interrupts_in_children(), dask.config.set({"distributed.worker.daemon": False}):
             cluster = distributed.LocalCluster(
@@ -101,9 +106,10 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
         return distributed.Client(cluster)
 
     def _count_partitions(self, elements: int) -> int:
-        """Return the number of partitions for a number of elements.
+        """Return the number of partitions that a collection with this number of elements is divided into.
 
-        It is one partition per element, so that a failed bundle loses little work.
+        By default each element has a partition of its own, so that little work is lost if a partition's task
+        fails.
         """
         if self._partition_size:
             return -(-elements // self._partition_size) or 1
@@ -112,14 +118,16 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
 
 @contextmanager
 def _block_interrupts_in_children() -> Iterator[None]:
-    """Block SIGINT in processes started during the block, since each would print a traceback on Ctrl-C.
+    """Context manager that makes processes started in its block ignore Ctrl-C (SIGINT).
 
-    This process still receives the signal, and stops the other processes.
+    Otherwise each of them would print a traceback. This process still receives the signal and stops the
+    others.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # would unblock the signal if it were started inside the block
+    # Started here, because it would unblock the signal if it were first started inside the block.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -128,7 +136,9 @@ def _block_interrupts_in_children() -> Iterator[None]:
 
 
 class DaskResult(PipelineResult):  # type: ignore[misc]
-    """A running pipeline. Its metrics cover the bundles finished so far."""
+    """Handle of a running pipeline. Its metrics cover the bundles (groups of elements) that are finished so
+    far.
+    """
 
     def __init__(
         self, client: distributed.Client, futures: list[distributed.Future], *, close_cluster: bool
@@ -140,7 +150,10 @@ class DaskResult(PipelineResult):  # type: ignore[misc]
         self._metrics = DaskMetrics()
 
     def wait_until_finish(self, duration: int | None = None) -> str:
-        """Wait for the end, at most ``duration`` milliseconds. Raises the error of a failed bundle."""
+        """Wait until the pipeline has ended, and return its final state. Raises the error of a failed bundle.
+
+        duration: longest time to wait in milliseconds. None: no limit.
+        """
         timeout = None if duration is None else duration / 1000
         try:
             done = distributed.as_completed(self._futures, with_results=True, timeout=timeout)
@@ -157,24 +170,28 @@ class DaskResult(PipelineResult):  # type: ignore[misc]
         return str(self._state)
 
     def cancel(self) -> str:
-        """Stop the pipeline."""
+        """Stop the pipeline and return its state, which is then "CANCELLED"."""
         self._close()
         self._state = PipelineState.CANCELLED
         return str(self._state)
 
     def _close(self) -> None:
-        """Cancel remaining tasks and disconnect. Stop the cluster if it was started for this run."""
+        """Cancel all tasks that are left and disconnect from the cluster.
+
+        If the cluster was started for this run, it is stopped too.
+        """
         self._client.cancel(self._futures)
         if self._close_cluster:
             self._client.shutdown()
         self._client.close()
 
     def metrics(self) -> "DaskMetrics":
+        """Return the metrics of the bundles that are finished so far."""
         return self._metrics
 
 
 class DaskMetrics(MetricResults):  # type: ignore[misc]
-    """Sums of all bundles' metrics. If a task ran several times, only the successful attempt counts."""
+    """Sums of the metrics of all bundles. If a task ran several times, only its successful attempt counts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -182,7 +199,7 @@ class DaskMetrics(MetricResults):  # type: ignore[misc]
         self._distributions: dict[MetricKey, Any] = {}
 
     def add(self, report: BundleReport) -> None:
-        """Add a bundle's metrics."""
+        """Add the metrics in the report of a finished bundle."""
         for key, amount in report.metrics.counters.items():
             self._counters[key] = self._counters.get(key, 0) + amount
         for key, data in report.metrics.distributions.items():
@@ -190,7 +207,7 @@ class DaskMetrics(MetricResults):  # type: ignore[misc]
             self._distributions[key] = data if known is None else known.combine(data)
 
     def query(self, filter: MetricsFilter | None = None) -> dict[str, list[MetricResult]]:
-        """Return the metrics that match the filter, as Beam's MetricResults does."""
+        """Return the metrics that match the filter, in the form that Beam's class MetricResults returns."""
         found = {
             self.COUNTERS: self._counters,
             self.DISTRIBUTIONS: {key: DistributionResult(data) for key, data in self._distributions.items()},

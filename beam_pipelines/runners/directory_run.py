@@ -1,4 +1,7 @@
-"""Running of a pipeline that writes a single directory, which is locked and claimed during the run."""
+"""Running a pipeline that writes a single directory.
+
+The directory is locked while the pipeline runs, and the plan of the run is written into it first.
+"""
 
 from typing import Any
 
@@ -10,9 +13,9 @@ from bertdata.io.terminal import say_error
 
 
 def run_for_directory(pipeline: Any, commit: Commit) -> RunMetrics:
-    """Run the pipeline while its output directory is locked, then clean up.
+    """Run the pipeline while its output directory is locked, and return the pipeline's metrics.
 
-    Returns the pipeline's metrics.
+    If a run with local workers fails, its half-written files are deleted.
     """
     with commit.locked():
         commit.claim()
@@ -25,5 +28,6 @@ def run_for_directory(pipeline: Any, commit: Commit) -> RunMetrics:
             elif isinstance(error, KeyboardInterrupt):
                 say_error(f"{PROGRAM}: the job goes on where it runs; stop it there")
             raise
-        commit.release()  # only now: no repeated task can need unfinished/ any more
+        # This is done last, because until here a task that Beam repeats may need the directory unfinished/.
+        commit.release()
     return metrics

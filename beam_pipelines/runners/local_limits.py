@@ -1,4 +1,4 @@
-"""The limit on the number of workers that a run starts on this machine."""
+"""The largest number of workers that a run may start on this machine."""
 
 from bertdata.io.process_pool import count_available_cores
 
@@ -6,7 +6,7 @@ _FOR_EACH_CORE = 16
 
 
 def limit_workers() -> int:
-    """Return the most workers that a run may start on this machine.
+    """Return the largest number of workers that a run may start on this machine.
 
     Each worker is a thread, or a process that takes at least 100 MB.
     """

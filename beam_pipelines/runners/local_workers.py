@@ -1,4 +1,4 @@
-"""Worker processes of a local run: starting and stopping them, and noticing their death."""
+"""Worker processes of a run on this machine: starting them, stopping them, and noticing when one has died."""
 
 import os
 import subprocess
@@ -22,31 +22,33 @@ from beam_pipelines.runners import worker
 URN = "bertdata:environment:local_worker:v1"
 MODULE = worker.__name__
 GRACE_SECONDS = 10
-"""Time that a worker has to exit by itself when the run is over or has failed."""
+"""Seconds in which a worker may exit by itself after the run has ended or failed. Then it is killed."""
 
 _ABORT_EVERY_SECONDS = 0.2
 
 
 @Environment.register_urn(URN, bytes)
 class LocalWorkers(SubprocessSDKEnvironment):  # type: ignore[misc]
-    """A Beam environment whose workers are processes ``python -m beam_pipelines.runners.worker``."""
+    """Beam environment whose workers are the processes ``python -m beam_pipelines.runners.worker``."""
 
     def to_runner_api_parameter(self, context: Any) -> tuple[str, bytes]:
+        """Return the name and the command of this environment, as Beam stores them in a pipeline."""
         return URN, self.command_string.encode()
 
     @staticmethod
     def from_runner_api_parameter(
         payload: bytes, capabilities: Any, artifacts: Any, resource_hints: Any, context: Any
     ) -> "LocalWorkers":
+        """Return the environment that a pipeline stores: the inverse of ``to_runner_api_parameter``."""
         return LocalWorkers(payload.decode(), capabilities, artifacts, resource_hints)
 
 
 @WorkerHandler.register_environment(URN, bytes)
 class LocalWorkerHandler(GrpcWorkerHandler):  # type: ignore[misc]
-    """The runner's handle of a worker process.
+    """The runner's connection to one worker process.
 
-    Beam's handler waits forever for a process that died before it connected. At the end of a run it also
-    waits for a process that connects too late. This handler does neither.
+    Beam's own class waits forever for a process that died before it connected. At the end of a run it also
+    waits for a process that connects too late. This class does neither.
     """
 
     def __init__(self, module: bytes, state: Any, provision_info: Any, grpc_server: Any) -> None:
@@ -55,7 +57,7 @@ class LocalWorkerHandler(GrpcWorkerHandler):  # type: ignore[misc]
         self._stopping = False
 
     def start_worker(self) -> None:
-        """Start the process, with Beam's addresses and options in its environment."""
+        """Start the worker process. Its environment variables contain Beam's addresses and options."""
         control = endpoints_pb2.ApiServiceDescriptor(url=self.control_address)
         options = self.provision_info.provision_info.pipeline_options
         environment = {
@@ -70,16 +72,16 @@ class LocalWorkerHandler(GrpcWorkerHandler):  # type: ignore[misc]
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
-        """Wait for the worker's death, then fail every request to it."""
+        """Wait until the worker process has ended, then let every request to it fail."""
         self._process.wait()
-        # In a loop, because the runner may send another request after the connection was aborted.
+        # This is a loop, because the runner may send another request after the connection was aborted.
         while not self._stopping:
             self.control_conn.abort(RuntimeError(WORKER_DIED))
             self.data_conn.close()
             time.sleep(_ABORT_EVERY_SECONDS)
 
     def stop_worker(self) -> None:
-        """Wait for the process to exit, and kill it after GRACE_SECONDS."""
+        """Wait until the process exits by itself, at most GRACE_SECONDS. Then kill it."""
         self._stopping = True
         try:
             self._process.wait(GRACE_SECONDS)

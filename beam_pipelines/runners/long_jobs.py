@@ -1,17 +1,21 @@
-"""Watching of portable jobs that run longer than Beam's time limit for requests.
+"""Watching of jobs on a job server that run longer than Beam's time limit for a request to it.
 
-Beam asks a job server for a job's states and messages with the same time limit as for all other requests
-(``--job_server_timeout``, 300 s). Beam would take a longer job for a failed one, and stop its local workers.
+Beam asks a job server (of Flink or Spark, for example) for a job's states and messages. The answers to such a
+request arrive as long as the job runs, but Beam gives them the same time limit as all other requests
+(``--job_server_timeout``, 300 s). Without this module, Beam would take a longer job for a failed job, and
+would stop its local workers.
 """
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 
-def watch_to_the_end(result: Any) -> None:
-    """Make the result of a portable runner repeat its request whenever the time limit has passed.
+def renew_expired_requests(result: Any) -> None:
+    """Make a running job's result repeat its requests to the job server whenever their time limit has passed.
 
-    The results of other runners are not changed.
+    Results of runners without a job server are not changed.
+
+    result: what ``pipeline.run()`` returned.
     """
     from apache_beam.portability.api import beam_job_api_pb2
     from apache_beam.runners.portability.portable_runner import PipelineResult
@@ -20,20 +24,22 @@ def watch_to_the_end(result: Any) -> None:
         return
     server, job = result._job_service, result._job_id
 
-    def states() -> Any:
+    def open_states() -> Any:
+        """Open a new stream of the job's states."""
         return server.GetStateStream(beam_job_api_pb2.GetJobStateRequest(job_id=job))
 
-    def messages() -> Any:
+    def open_messages() -> Any:
+        """Open a new stream of the job's messages."""
         return server.GetMessageStream(beam_job_api_pb2.JobMessagesRequest(job_id=job))
 
-    result._state_stream = resume_stream(result._state_stream, states)
-    result._message_stream = resume_stream(result._message_stream, messages)
+    result._state_stream = resume_stream(result._state_stream, open_states)
+    result._message_stream = resume_stream(result._message_stream, open_messages)
 
 
 def resume_stream(stream: Iterator[Any], again: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-    """Yield the stream's items. When the request's time limit passes, continue with a new stream.
+    """Yield the items of a job server's stream. When its time limit has passed, go on with a new stream.
 
-    Other errors are raised.
+    Any other error of the stream is raised.
 
     again: function that opens a new stream.
     """

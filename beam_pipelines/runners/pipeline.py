@@ -1,4 +1,4 @@
-"""Creation and running of a pipeline with its runner. All flags are checked before anything starts."""
+"""Creating an empty pipeline with the user's runner, and running it. All flags are checked before that."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ from beam_pipelines.report.errors import find_first_line, find_original_error
 from beam_pipelines.report.logs import silence_printed_tracebacks
 from beam_pipelines.runners.beam_import import import_beam
 from beam_pipelines.runners.local_limits import limit_workers
-from beam_pipelines.runners.long_jobs import watch_to_the_end
+from beam_pipelines.runners.long_jobs import renew_expired_requests
 from beam_pipelines.runners.reach import check_servers
 from bertdata.config.value_check import suggest_known
 from bertdata.errors import BertDataError, MissingExtraError, SettingsError, install_extra
@@ -25,17 +25,20 @@ from bertdata.io.terminal import say_error
 LOCAL_RUNNERS = ("directrunner", "switchingdirectrunner", "fnapirunner")
 DASK_RUNNERS = ("daskrunner", "apache_beam.runners.dask.dask_runner.daskrunner")
 PORTABLE_RUNNERS = ("portablerunner", "flinkrunner", "sparkrunner")
-"""Runners that pass flags unknown to Beam's Python code on to a job server."""
+"""Runners that send the pipeline to a job server.
+
+Flags that Beam's Python code does not know are passed on to this server, so they are not refused here.
+"""
 DATAFLOW = "dataflowrunner"
 RUNNERS = ("DirectRunner", "DaskRunner", "DataflowRunner", "FlinkRunner", "SparkRunner", "PortableRunner")
-"""Runners that error messages suggest. Beam knows more."""
+"""Runners that error messages list. Beam knows others too."""
 
 
 def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
-    """Return an empty pipeline with the runner that Beam's arguments ask for.
+    """Return an empty pipeline with the runner that the arguments for Beam name.
 
-    Raises SettingsError for an argument unknown to this package and Beam, and for anything the runner cannot
-    do.
+    Raises SettingsError for an argument that neither this package nor Beam knows, and for settings with which
+    the runner would fail.
     """
     if any(word.partition("=")[0] == "--dry_run" for word in arguments):
         raise SettingsError("--dry_run: here Beam would ignore it and write the files; there is no dry run")
@@ -45,12 +48,14 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
     options, name = _check_options(arguments, flags)
     make_runner: Callable[[Any], Any] | None = None
     if name in PORTABLE_RUNNERS:
-        silence_printed_tracebacks()  # with LOOPBACK, workers are threads of this process
+        # With --environment_type LOOPBACK, the workers are threads of this process.
+        silence_printed_tracebacks()
     if name in LOCAL_RUNNERS:
         make_runner = _make_local_runner
     elif name in DASK_RUNNERS:
         make_runner = _import_dask_runner()
-        options = _parse_options(arguments)  # parse again, because importing Dask has added flags
+        # The arguments are parsed again, because importing Dask has added flags to Beam's parser.
+        options = _parse_options(arguments)
     if name not in PORTABLE_RUNNERS and (unknown := _find_unknown_arguments(arguments, options)):
         known = [f"--{flag}" for flag in options.get_all_options()]
         told = [f"{word}: neither a flag of ours nor of Beam{suggest_known(word, known)}" for word in unknown]
@@ -60,14 +65,15 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
     except (ValueError, ImportError, AttributeError) as error:
         raise SettingsError(f"Beam refuses: {' '.join(str(error).split())}") from None
     if name in DASK_RUNNERS and not has_local_workers(pipeline):
-        _check_cluster(flags)
+        _refuse_relative_paths(flags)
     return pipeline
 
 
 def check_runner(arguments: list[str], flags: argparse.Namespace) -> None:
-    """Raise errors about a remote runner now, before inputs are listed or a job is sent to it.
+    """Raise SettingsError now for what would make a remote runner fail later.
 
-    Does nothing if no runner is named, since importing Beam takes seconds.
+    This comes before the inputs are listed and before a job is sent to the runner. If the arguments name no
+    runner, nothing is checked, because importing Beam for the check takes seconds.
     """
     if any(word.partition("=")[0] == "--runner" for word in arguments):
         import_beam()
@@ -75,9 +81,9 @@ def check_runner(arguments: list[str], flags: argparse.Namespace) -> None:
 
 
 def _check_options(arguments: list[str], flags: argparse.Namespace) -> tuple[Any, str]:
-    """Return Beam's options and the runner's name in lower case.
+    """Check the arguments for Beam. Return Beam's options, and the runner's name in lower case.
 
-    Raises SettingsError for what the runner cannot do.
+    Raises SettingsError for settings with which the runner would fail.
     """
     from apache_beam.options.pipeline_options import StandardOptions
 
@@ -92,9 +98,10 @@ def _check_options(arguments: list[str], flags: argparse.Namespace) -> tuple[Any
 
 
 def _parse_options(arguments: list[str]) -> Any:
-    """Return Beam's options.
+    """Return the options that Beam parses from the arguments.
 
-    Raises a SettingsError where Beam would print a list of all its flags and exit.
+    For wrong arguments Beam would print a list of all its flags and exit. Here a SettingsError is raised
+    instead.
     """
     from apache_beam.options.pipeline_options import PipelineOptions
 
@@ -110,44 +117,52 @@ def _parse_options(arguments: list[str]) -> Any:
 
 
 def run_pipeline(pipeline: Any) -> RunMetrics:
-    """Run the pipeline to its end and return its metrics. Raises a clear error if it fails."""
+    """Run the pipeline to its end and return its metrics.
+
+    If it fails, the error that a worker raised is raised here, or an error of one line.
+    """
     try:
         result = pipeline.run()
-        watch_to_the_end(result)
+        renew_expired_requests(result)
         result.wait_until_finish()
     except Exception as error:
         clear = find_original_error(error)
         if clear is error and _has_remote_workers(pipeline):
             clear = BertDataError(
-                f"{_name_runner(pipeline)}: {type(error).__name__}: {find_first_line(error)}"
+                f"{_get_runner_name(pipeline)}: {type(error).__name__}: {find_first_line(error)}"
             )
         raise clear from None
     try:
         return read_metrics(result)
-    except Exception as error:  # the runner may raise anything; the output is complete already
+    # The runner may raise anything here. The output is already complete, so the run has not failed.
+    except Exception as error:
         if not _has_remote_workers(pipeline):
             raise
         say_error(
-            f"{PROGRAM}: warning: {_name_runner(pipeline)} tells no counters ({find_first_line(error)}); the "
-            "files are whole, and their manifests have the numbers"
+            f"{PROGRAM}: warning: {_get_runner_name(pipeline)} tells no counters ({find_first_line(error)}); "
+            "the files are whole, and their manifests have the numbers"
         )
         return RunMetrics()
 
 
-def _name_runner(pipeline: Any) -> str:
-    """Return the class name of the pipeline's runner."""
+def _get_runner_name(pipeline: Any) -> str:
+    """Return the name of the class of the pipeline's runner."""
     return type(pipeline.runner).__name__
 
 
 def _has_remote_workers(pipeline: Any) -> bool:
-    """Return True if the workers run elsewhere, so that the full traceback is in the runner's log."""
-    return not has_local_workers(pipeline) and _name_runner(pipeline) != "DaskRunner"
+    """Return True if the workers are managed by another program, so that its log has the full tracebacks.
+
+    Dask's workers do not count, although they may run on other machines.
+    """
+    return not has_local_workers(pipeline) and _get_runner_name(pipeline) != "DaskRunner"
 
 
 def _find_full_name(runner: str) -> str:
-    """Return the runner's name in lower case. As in Beam, "direct" is short for "directrunner".
+    """Return a runner's full name in lower case. As in Beam, "direct" is short for "directrunner".
 
-    A name with dots is the path of a class, which Beam imports. Raises SettingsError for an unknown name.
+    A name with dots is the path of a Python class, which Beam imports. Raises SettingsError for an unknown
+    name.
     """
     from apache_beam.options.pipeline_options import StandardOptions
 
@@ -167,13 +182,16 @@ def _find_full_name(runner: str) -> str:
 
 
 def has_local_workers(pipeline: Any) -> bool:
-    """Return True if the workers are processes or threads of this run, which end with it."""
+    """Return True if the workers are processes or threads that this run has started, and that end with it."""
     runner = pipeline.runner
     return type(runner).__name__ == "FnApiRunner" or getattr(runner, "runs_here", False)
 
 
 def _find_unknown_arguments(arguments: list[str], options: Any) -> list[str]:
-    """Return the arguments that Beam would ignore. A misspelt flag must not silently change the dataset."""
+    """Return the arguments that Beam would ignore without a message.
+
+    They are refused, because a misspelt flag would silently produce another dataset.
+    """
     names = set(options.get_all_options(retain_unknown_options=True)) - set(options.get_all_options())
     flags = [word for word in arguments if word.split("=")[0].lstrip("-").replace("-", "_") in names]
     strays = [
@@ -185,7 +203,10 @@ def _find_unknown_arguments(arguments: list[str], options: Any) -> list[str]:
 
 
 def _check_dataflow(options: Any, flags: argparse.Namespace) -> None:
-    """Raise SettingsError for flags with which a Dataflow worker would fail, before machines are paid for."""
+    """Raise SettingsError for flags with which the workers of Dataflow would fail.
+
+    Otherwise the fault would appear after machines have been started and paid for.
+    """
     if options.get_all_options().get("no_wait_until_finish"):
         raise SettingsError(
             "--no_wait_until_finish: this command waits for the job, to print a summary of what it made; "
@@ -215,16 +236,20 @@ def _check_dataflow(options: Any, flags: argparse.Namespace) -> None:
 
 
 _PACKAGES = ("setup_file", "extra_packages", "sdk_container_image")
-"""Beam's flags that install this package on workers elsewhere."""
+"""Beam's flags that install this package on workers of other machines."""
 
 
 def _check_environment(name: str, options: Any) -> None:
-    """Raise SettingsError if the workers would be Beam's containers, which do not have this package."""
+    """Raise SettingsError if the workers would be Beam's own containers, which do not contain this package.
+
+    name: the runner's name in lower case.
+    """
     given = options.get_all_options()
     kind = given["environment_type"]
     if kind is None and name != "portablerunner":
         master = given["flink_master" if name == "flinkrunner" else "spark_master_url"]
-        if "://" not in master and ":" not in master:  # such as [local]: workers are in this process
+        # The value is a word such as [local], with which the workers run in this process.
+        if "://" not in master and ":" not in master:
             return
     has_image = given["environment_config"] or given["environment_options"]
     if (kind or "DOCKER").upper() == "DOCKER" and not has_image and not any(given[one] for one in _PACKAGES):
@@ -235,8 +260,8 @@ def _check_environment(name: str, options: Any) -> None:
         )
 
 
-def _check_cluster(flags: argparse.Namespace) -> None:
-    """Raise SettingsError for relative paths, since a cluster's workers have other working directories."""
+def _refuse_relative_paths(flags: argparse.Namespace) -> None:
+    """Raise SettingsError for a relative path, since workers on a cluster have other working directories."""
     for flag, path in _list_worker_paths(flags):
         if not storage.is_remote(path) and not os.path.isabs(path.removeprefix("file://")):
             raise SettingsError(
@@ -246,9 +271,9 @@ def _check_cluster(flags: argparse.Namespace) -> None:
 
 
 def _list_worker_paths(flags: argparse.Namespace) -> list[tuple[str, str]]:
-    """Return each path that workers use, with the flag that names it.
+    """Return the paths that workers open, each as a pair: the flag that names it, and the path.
 
-    The vocabulary's path is not included, since the job contains the file.
+    The vocabulary is not included, because its contents are sent with the job.
     """
     paths = [*(("--input", path) for path in flags.input), ("--output", flags.output)]
     if flags.input_kind != "parts":
@@ -257,7 +282,7 @@ def _list_worker_paths(flags: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def _import_dask_runner() -> Callable[[Any], Any]:
-    """Return the Dask runner's class. Raises MissingExtraError if Dask is not installed."""
+    """Return the class of the Dask runner. Raises MissingExtraError if Dask is not installed."""
     try:
         from beam_pipelines.runners.dask_runner import DaskRunner
     except ImportError as error:
@@ -268,10 +293,11 @@ def _import_dask_runner() -> Callable[[Any], Any]:
 
 
 def _make_local_runner(options: Any) -> Any:
-    """Return Beam's Python runner, with this package's worker processes if several are asked for.
+    """Return Beam's runner for this machine, which is written in Python.
 
-    Beam's DirectRunner would first try Prism, a program that it downloads, and fall back to this runner.
-    Beam's own worker processes log every step, while this package's are silent.
+    If the options ask for several worker processes, the runner starts those of this package, because Beam's
+    own log every step. Beam's DirectRunner is not used, because it would first try to download the program
+    Prism, and only then use the same Python runner.
     """
     from apache_beam.options.pipeline_options import DirectOptions
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
@@ -287,5 +313,6 @@ def _make_local_runner(options: Any) -> Any:
     silence_printed_tracebacks()
     if direct.direct_running_mode != "multi_processing":
         return FnApiRunner()
-    direct.direct_running_mode = "in_memory"  # otherwise the runner would replace default_environment
+    # With any other value, the runner would replace default_environment.
+    direct.direct_running_mode = "in_memory"
     return FnApiRunner(default_environment=LocalWorkers.from_command_string(MODULE))

@@ -1,6 +1,7 @@
-"""Checks that a runner can reach the servers and files it needs, before anything is read or written.
+"""Checks that the servers and files which a runner needs can be reached.
 
-Beam would wait for a missing server for minutes, or fail only after the job is staged.
+They are made before anything is read or written. Without them, Beam would wait for a missing server for
+minutes, or fail only after it has prepared and sent the job.
 """
 
 import os
@@ -14,29 +15,30 @@ from urllib.parse import urlsplit
 from bertdata.errors import SettingsError
 
 _SERVERS = ("flink_master", "spark_master_url")
-"""Beam's flags that name a cluster's server, as HOST:PORT or URL."""
+"""Beam's flags that name the server of a cluster, as HOST:PORT or as a URL."""
 
 _ADDRESS = re.compile(r"(?:\w+://)?(?P<host>[^\s:/\[\]]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})/?")
 _SECONDS = 10
-_EMBEDDED = "embed"
-"""Value of --job_endpoint for a job server within this process."""
+_IN_PROCESS = "embed"
+"""Value of Beam's flag --job_endpoint that asks for a job server inside this process."""
 
 _PORTS = {"http": 80, "https": 443}
 
 
 def check_servers(name: str, options: Any) -> None:
-    """Raise SettingsError if a portable runner's server does not answer or cannot be started.
+    """Raise SettingsError if a server that the runner needs does not answer or cannot be started.
 
-    name: the runner's name in lower case.
+    name: name of a runner with a job server, in lower case.
+    options: Beam's parsed options.
     """
     given = options.get_all_options()
     for flag in _SERVERS:
         address = _ADDRESS.fullmatch(str(given.get(flag) or ""))
-        if address is not None:  # else a special value such as [local]
+        if address is not None:  # Otherwise the value is a word such as [local], which names no server.
             _check_server(f"--{flag} {given[flag]}", address["host"].strip("[]"), int(address["port"]))
     endpoint = given["job_endpoint"]
     if endpoint:
-        if endpoint != _EMBEDDED:
+        if endpoint != _IN_PROCESS:
             _check_job_server(endpoint)
     elif name == "portablerunner":
         raise SettingsError("PortableRunner needs --job_endpoint HOST:PORT, the address of a job server")
@@ -45,7 +47,10 @@ def check_servers(name: str, options: Any) -> None:
 
 
 def _check_server(flag: str, host: str, port: int) -> None:
-    """Raise SettingsError if no server accepts connections at the address."""
+    """Raise SettingsError if no server accepts connections at this host and port.
+
+    flag: the flag with its value, for the error message.
+    """
     try:
         socket.create_connection((host, port), _SECONDS).close()
     except (OSError, OverflowError) as error:
@@ -53,12 +58,13 @@ def _check_server(flag: str, host: str, port: int) -> None:
 
 
 def _check_job_server(endpoint: str) -> None:
-    """Raise SettingsError if no gRPC job server answers at the endpoint."""
+    """Raise SettingsError if no job server answers gRPC requests at this address."""
     import grpc
 
     flag = f"--job_endpoint {endpoint}"
     address = _ADDRESS.fullmatch(endpoint)
-    # gRPC alone would keep trying until the time limit, and could not say why the connection fails.
+    # This comes first, because gRPC would keep trying until the time limit and then could not say what is
+    # wrong.
     if address is not None:
         _check_server(flag, address["host"].strip("[]"), int(address["port"]))
     channel = grpc.insecure_channel(endpoint)
@@ -73,7 +79,10 @@ def _check_job_server(endpoint: str) -> None:
 
 
 def _check_job_server_program(name: str, options: Any) -> None:
-    """Raise SettingsError unless the runner's job server can be started: its jar, and Java to run it."""
+    """Raise SettingsError if the runner's job server cannot be started on this machine.
+
+    It needs Java and the server's jar file, which Beam downloads if its address answers.
+    """
     from apache_beam.options.pipeline_options import JobServerOptions
 
     remedy = "; or start a job server and give its --job_endpoint HOST:PORT"
@@ -88,7 +97,8 @@ def _check_job_server_program(name: str, options: Any) -> None:
         url = urlsplit(source)
         is_cached = os.path.exists(os.path.join(_find_cache(server), os.path.basename(source)))
         if url.scheme in _PORTS and url.hostname and not is_cached:
-            # Beam's download has no time limit for a host that does not answer.
+            # Try the connection first, because Beam's download would wait forever for a host that does not
+            # answer.
             socket.create_connection((url.hostname, url.port or _PORTS[url.scheme]), _SECONDS).close()
         server.local_jar(source, server._jar_cache_dir)
     except (OSError, RuntimeError, ValueError, HTTPException) as error:
@@ -107,7 +117,7 @@ def _check_job_server_program(name: str, options: Any) -> None:
 
 
 def _make_job_server(name: str, options: Any) -> Any:
-    """Return Beam's object for the runner's job server."""
+    """Return the Beam object that can start the runner's job server."""
     from apache_beam.runners.portability.flink_runner import FlinkJarJobServer
     from apache_beam.runners.portability.spark_runner import SparkJarJobServer
 
@@ -115,7 +125,7 @@ def _make_job_server(name: str, options: Any) -> Any:
 
 
 def _find_cache(server: Any) -> str:
-    """Return the directory in which Beam keeps downloaded jars."""
+    """Return the directory in which Beam keeps the jar files that it has downloaded."""
     from apache_beam.utils.subprocess_server import JavaJarServer
 
     return str(server._jar_cache_dir or JavaJarServer.JAR_CACHE)

@@ -1,4 +1,4 @@
-"""The main program of a local run's worker process (``python -m beam_pipelines.runners.worker``)."""
+"""Main program of a worker process on this machine (``python -m beam_pipelines.runners.worker``)."""
 
 import os
 import signal
@@ -12,39 +12,47 @@ from beam_pipelines.report.logs import show_warnings
 from beam_pipelines.runners.beam_import import import_beam
 
 LAUNCHER = "BERTDATA_LAUNCHER"
-"""Environment variable with the launcher's process id.
+"""Environment variable with the process id of the launching process.
 
-The worker cannot call ``getppid`` instead. If the launcher has died early, ``getppid`` returns the id of
-another process.
+The worker could not find this id with ``getppid``. If the launcher died before the call, ``getppid`` would
+return the id of another process.
 """
 
 _CHECKS_PER_SECOND = 20
 
 
 def main() -> None:
-    """Run Beam's worker until the launcher stops it or is gone."""
+    """Run Beam's worker until the launching process stops it or has ended."""
     signal.signal(signal.SIGINT, _exit_silently)
-    threading.Thread(target=_exit_with, args=[int(os.environ[LAUNCHER])], daemon=True).start()
-    # This comes before Beam's import, because Beam configures logging if it is not configured yet.
+    threading.Thread(target=_exit_after, args=[int(os.environ[LAUNCHER])], daemon=True).start()
+    # Logging is configured before Beam is imported, because Beam would otherwise configure it.
     with show_warnings(sys.stderr):
         import_beam()
         from apache_beam.runners.worker import sdk_worker_main
 
-        # Beam prints the traceback of every error and also sends it to the runner, which prints it. So
-        # nothing is printed here.
+        # Beam prints the traceback of every error, and also sends it to the runner, which prints it too. So
+        # the worker prints nothing.
         with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
             sdk_worker_main.main(sys.argv)
 
 
-def _exit_with(launcher: int) -> None:
-    """Exit as soon as the launcher has ended, so that this worker cannot disturb the next run's files."""
+def _exit_after(launcher: int) -> None:
+    """End this process as soon as the launching process has ended.
+
+    Otherwise this worker could disturb the files of the next run.
+
+    launcher: process id of the launching process.
+    """
     while os.getppid() == launcher:
         time.sleep(1 / _CHECKS_PER_SECOND)
     os._exit(1)
 
 
 def _exit_silently(signum: int, frame: FrameType | None) -> None:
-    """Exit on Ctrl-C without a message. The launcher also gets the signal, prints a message and cleans up."""
+    """End this process on Ctrl-C without a message.
+
+    The launching process gets the same signal. It prints a message and cleans up.
+    """
     os._exit(0)
 
 

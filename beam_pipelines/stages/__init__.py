@@ -1,1 +1,1 @@
-"""The Beam stages (transforms with a label) that the pipelines consist of."""
+"""The stages (Beam transforms and the functions they run) from which the pipelines are built."""

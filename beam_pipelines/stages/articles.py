@@ -1,8 +1,8 @@
-"""Stages from articles or plain text to text parts and their manifest: clean and split, gather, write.
+"""Stages that make text parts and their manifest from articles or plain text: clean and split, gather, write.
 
-Beam delivers elements in any order. So files, parts and (for NVIDIA's shards) articles are numbered at
-launch, and each writer sorts its elements by number. An element is a whole file, or the articles of one file
-that belong to one shard.
+Beam delivers elements in any order. So the files, the parts and (for NVIDIA's shards) the articles get
+numbers before the run, and each stage that writes sorts its elements by number. An element is a whole file,
+or the articles of one file that belong to one shard.
 """
 
 from array import array
@@ -27,20 +27,25 @@ from bertdata.text.nvidia_writing import FileToArticles
 from bertdata.text.text_plan import NumberedFile, assign_articles_to_shards
 
 ShardPositions = tuple[Sequence[int], Sequence[int]]
-"""Two sequences with an item per article of a file: its shard, and its position in that shard."""
+"""The shards that the articles of a file belong to, and the position of each article in its shard.
+
+Both sequences have an item for each article of the file, in the file's order.
+"""
 
 
 def make_parts(stage: TextStage) -> beam.PTransform:
-    """Return the Beam stages that make text parts by the rules of the text recipe (MLPerf's or NVIDIA's)."""
+    """Return the Beam transform that makes text parts by the rules of the chosen text recipe.
+
+    The recipe is "nvidia" for the rules of NVIDIA's program, or "mlperf" for those of MLPerf's program.
+    """
     return MakeTextShards(stage) if stage.plan.settings.recipe == "nvidia" else MakeParts(stage)
 
 
 class MakeParts(beam.PTransform):  # type: ignore[misc]
-    """Write MLPerf's parts, eval.txt and eval.md5 from numbered files.
+    """Make text parts by MLPerf's rules, with the files eval.txt and eval.md5 of the held-out articles.
 
-    Returns the parts' paths, and the manifests once everything is written.
-
-    ::
+    The input elements are numbered files. There are two outputs: the paths of the parts, and the manifest,
+    which is output when everything is written. For a file and the part that contains its text::
 
         (0, "extracted/AA/wiki_00", "articles") -> "results/part-00000-of-00500"
     """
@@ -52,8 +57,9 @@ class MakeParts(beam.PTransform):  # type: ignore[misc]
     def expand(
         self, files: beam.PCollection[NumberedFile]
     ) -> tuple[beam.PCollection[str], beam.PCollection[Provenance]]:
-        # Without Reshuffle, the runner may fuse listing and splitting into one stage, which one worker would
-        # then do alone.
+        """Connect the stages from numbered files to parts and their manifest."""
+        # Without Reshuffle, the runner may fuse listing the files and splitting them into one stage. Then a
+        # single worker would do all the work.
         texts = (
             files
             | "spread files over workers" >> beam.Reshuffle()
@@ -75,15 +81,15 @@ class MakeParts(beam.PTransform):  # type: ignore[misc]
 
 
 class SplitFile(beam.DoFn):  # type: ignore[misc]
-    """Split a file into sentences, and set its evaluation articles aside.
+    """Split the text of a file into sentences, and separate the articles that are held out for evaluation.
 
-    ::
+    The main output is the text with the number of the part it belongs to. Output "withheld" has the held-out
+    articles, and output "entries" has the file's entry for the manifest. Both have the key 0, so that one
+    worker gets those of all files. For file number 3, whose text belongs to part 0::
 
-        (3, "AA/wiki_03", "articles") -> (0, (3, text)), and tagged "withheld": (0, (3, [article, ...])),
-        "entries": (0, (3, TextInput(...)))
-
-    The first number of an output is the part's number. Evaluation articles and manifest entries all have key
-    0, so that one worker gets them all.
+        (3, "AA/wiki_03", "articles") -> (0, (3, text))
+        output "withheld":               (0, (3, [article, ...]))
+        output "entries":                (0, (3, TextInput(...)))
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -91,9 +97,11 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
         self._step = FileToSentences(stage.files, stage.plan.settings.eval_articles, stage.load_splitter)
 
     def setup(self) -> None:
+        """Load the splitter of sentences once in each worker."""
         self._stage.load_splitter()
 
     def process(self, file: NumberedFile) -> Iterator[Any]:
+        """Split one file."""
         number, path, _ = file
         with add_path_to_errors(path):
             text = self._step(file)
@@ -105,15 +113,19 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
 
 
 class WritePart(beam.DoFn):  # type: ignore[misc]
-    """Write a part from the texts of its files, in the order of the files' numbers.
+    """Write a text part from the texts of its files, in the order of the files' numbers.
 
-    Returns the part's path and, tagged "entries", its manifest entry.
+    The main output is the part's path. Output "entries" has the part's entry for the manifest.
     """
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
 
     def process(self, gathered: tuple[int, Iterable[tuple[int, StageBytes]]]) -> Iterator[Any]:
+        """Write one part.
+
+        gathered: the part's number, and the number and text of each of its files.
+        """
         part, texts = gathered
         ordered = sorted(texts, key=itemgetter(0))
         name = self._stage.plan.names[part]
@@ -123,9 +135,9 @@ class WritePart(beam.DoFn):  # type: ignore[misc]
 
 
 class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
-    """Write eval.txt and eval.md5 from all evaluation articles, in the files' order.
+    """Write eval.txt and eval.md5 from the held-out articles of all files, in the files' order.
 
-    Returns the two entries.
+    The output elements are the manifest entries of these two files.
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -134,15 +146,19 @@ class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
     def process(
         self, gathered: tuple[int, Iterable[tuple[int, list[bytes]]]]
     ) -> Iterator[tuple[int, FileEntry]]:
+        """Write the two files.
+
+        gathered: the key 0, and the number and held-out articles of each file.
+        """
         withheld = [articles for _, articles in sorted(gathered[1])]
         yield 0, self._stage.write(EVAL_TEXT, map(format_eval_text, withheld))
         yield 0, self._stage.write(EVAL_MD5, map(format_eval_md5, withheld))
 
 
 class MakeTextShards(beam.PTransform):  # type: ignore[misc]
-    """Write NVIDIA's text shards from numbered files. The results have the same types as in MakeParts.
+    """Make text shards by NVIDIA's rules. Input and outputs are of the same types as those of MakeParts.
 
-    One worker assigns the articles to shards, because it must know the number of sentences of every article.
+    One worker assigns all articles to shards, because it must know how many sentences every article has.
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -152,6 +168,7 @@ class MakeTextShards(beam.PTransform):  # type: ignore[misc]
     def expand(
         self, files: beam.PCollection[NumberedFile]
     ) -> tuple[beam.PCollection[str], beam.PCollection[Provenance]]:
+        """Connect the stages from numbered files to text shards and their manifest."""
         articles = (
             files
             | "spread files over workers" >> beam.Reshuffle()
@@ -176,10 +193,10 @@ class MakeTextShards(beam.PTransform):  # type: ignore[misc]
 
 
 class SplitArticles(beam.DoFn):  # type: ignore[misc]
-    """Split a file's articles into sentences.
+    """Split the articles of a file into sentences.
 
-    Returns (file number, articles). Tagged "sentences": the number of sentences in each article. Tagged
-    "entries": the file's manifest entry.
+    The main output is (file number, articles). Output "sentences" has the number of sentences of each
+    article, and output "entries" has the file's entry for the manifest.
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -187,9 +204,11 @@ class SplitArticles(beam.DoFn):  # type: ignore[misc]
         self._step = FileToArticles(stage.load_splitter)
 
     def setup(self) -> None:
+        """Load the splitter of sentences once in each worker."""
         self._stage.load_splitter()
 
     def process(self, file: NumberedFile) -> Iterator[Any]:
+        """Split the articles of one file."""
         number, path, _ = file
         with add_path_to_errors(path):
             text = self._step(file)
@@ -200,11 +219,14 @@ class SplitArticles(beam.DoFn):  # type: ignore[misc]
 
 
 class AssignArticles(beam.DoFn):  # type: ignore[misc]
-    """Assign every article to a shard. Returns, for each file, the shards and positions of its articles.
+    """Assign every article to a shard, by the number of sentences of all articles.
 
-    ::
+    The only input element has these numbers for each file. For each file there is an output element with the
+    shards of its articles and their positions in the shards. For file 0 with two articles and file 1 with
+    one::
 
-        (0, [(0, [12, 3]), (1, [7])]) -> (0, ([shard, shard], [position, position])), (1, ...)
+        (0, [(0, [12, 3]), (1, [7])]) -> (0, ([shard, shard], [position, position])),
+                                         (1, ([shard], [position]))
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -213,12 +235,16 @@ class AssignArticles(beam.DoFn):  # type: ignore[misc]
     def process(
         self, gathered: tuple[int, Iterable[tuple[int, Sequence[int]]]]
     ) -> Iterator[tuple[int, ShardPositions]]:
+        """Assign the articles of all files.
+
+        gathered: the key 0, and for each file its number and its articles' numbers of sentences.
+        """
         by_file = sorted(gathered[1], key=lambda pair: pair[0])
         sentences = array("I")
         for _, found in by_file:
             sentences.extend(found)
-        # Articles are numbered through all files. The arrays are made as copies of ``sentences`` to have the
-        # right length. All values are then replaced.
+        # Articles are numbered through all files. ``sentences`` is copied only to get arrays of the right
+        # length. All values in the copies are then replaced.
         shard_of, position_of = array("I", sentences), array("I", sentences)
         for shard, articles in enumerate(assign_articles_to_shards(sentences, self._settings)):
             for position, article in enumerate(articles):
@@ -231,11 +257,18 @@ class AssignArticles(beam.DoFn):  # type: ignore[misc]
 
 
 class SortByShard(beam.DoFn):  # type: ignore[misc]
-    """Group a file's articles by shard. Returns (shard number, [(position, article), ...]) pairs."""
+    """Group the articles of a file by shard.
+
+    For each shard the output is (shard number, [(position of the article in the shard, article), ...]).
+    """
 
     def process(
         self, file: tuple[int, list[StageBytes]], positions: dict[int, ShardPositions]
     ) -> Iterator[tuple[int, list[tuple[int, StageBytes]]]]:
+        """Group the articles of one file.
+
+        positions: shards and positions of the articles, by the file's number.
+        """
         number, articles = file
         by_shard: dict[int, list[tuple[int, StageBytes]]] = {}
         for article, shard, position in zip(articles, *positions[number], strict=True):
@@ -244,15 +277,19 @@ class SortByShard(beam.DoFn):  # type: ignore[misc]
 
 
 class WriteTextShard(beam.DoFn):  # type: ignore[misc]
-    """Write a text shard from the articles of all files, in the order of their positions.
+    """Write a text shard from its articles of all files, in the order of their positions.
 
-    Returns the shard's path and, tagged "entries", its manifest entry.
+    The main output is the shard's path. Output "entries" has the shard's entry for the manifest.
     """
 
     def __init__(self, stage: TextStage) -> None:
         self._stage = stage
 
     def process(self, gathered: tuple[int, Iterable[list[tuple[int, StageBytes]]]]) -> Iterator[Any]:
+        """Write one text shard.
+
+        gathered: the shard's number, and its articles with their positions.
+        """
         shard, blocks = gathered
         articles = sorted((article for block in blocks for article in block), key=itemgetter(0))
         name = self._stage.plan.names[shard]

@@ -1,11 +1,12 @@
-"""Stages from a dump to extracted articles: collect template definitions, extract articles, write files.
+"""Stages that extract articles from a dump: collect template definitions, extract articles, write files.
 
-All workers share the work. An element is the number of a byte range of the dump, or of an output file. The
-articles of a range are stored in a file in the articles' directory or bucket, so that only small values pass
-through the runner.
+All workers share the work. An element is the number of a byte range of the dump, or of an output file.
+Workers store the articles of a range in a temporary file in the output directory or bucket, so that only
+small values pass through the runner.
 
-Two steps need the results of all ranges, and run on one worker. All templates are written to one file, which
-the workers map into memory. The sizes of all articles decide which file each article goes to.
+Two steps need the results of all ranges and run on one worker. The first writes the templates of all ranges
+to one file, which the workers map into memory. The second decides from the sizes of all articles which output
+file each article goes to.
 """
 
 import logging
@@ -41,21 +42,22 @@ from bertdata.wiki.ranges.work import RangeArticles, RangeDefinitions, collect_d
 _LOGGER = logging.getLogger(__name__)
 
 OutputFile = tuple[int, list[ArticlePiece]]
-"""Number of an output file, and the places of its articles."""
+"""Number of an output file, and the places of its articles in the temporary files."""
 
 PageReport = tuple[ExtractReport, tuple[str, ...]]
-"""The report on all pages, and the ids of the pages that were left out."""
+"""The report on all pages of the dump, and the ids of the pages that were left out because of errors."""
 
 Entry = FileEntry | PageReport | str
-"""An entry of the articles' manifest: a file, the report, or the dump's md5."""
+"""What the manifest of the articles is made from: a file's entry, the report on the pages, or the dump's md5.
+"""
 
 
 class ExtractArticles(beam.PTransform):  # type: ignore[misc]
-    """Write the articles of a dump and their manifest. Returns the directory.
+    """Write the articles of a dump and their manifest. The output is the path of their directory.
 
-    ::
+    For the articles of byte range 3, some of which go to output file 17::
 
-        range 3 of the dump -> (0, RangeArticles(...)) -> (17, [pieces of AA/wiki_17])
+        3 -> (0, RangeArticles(...)) -> (17, [pieces of AA/wiki_17])
     """
 
     def __init__(self, stage: ExtractionStage) -> None:
@@ -63,6 +65,7 @@ class ExtractArticles(beam.PTransform):  # type: ignore[misc]
         self._stage = stage
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[str]:
+        """Connect the stages from the byte ranges of the dump to the articles' manifest."""
         stage = self._stage
         ranges = (
             begin
@@ -73,8 +76,8 @@ class ExtractArticles(beam.PTransform):  # type: ignore[misc]
             definitions = ranges | "first pass" >> CollectDefinitions(stage)
         else:
             definitions = begin | "known definitions" >> beam.Create([stage.known], reshuffle=False)
-        # The templates are a side input, so extraction of any range starts when the templates of all ranges
-        # are collected.
+        # The templates are a side input. So no range is extracted before the templates of all ranges are
+        # collected.
         once = beam.pvalue.AsSingleton(definitions)
         files = (
             ranges
@@ -102,13 +105,14 @@ class ExtractArticles(beam.PTransform):  # type: ignore[misc]
 
 
 class CollectDefinitions(beam.PTransform):  # type: ignore[misc]
-    """Collect the template definitions of all ranges. Returns a single Definitions."""
+    """Collect the template definitions of all byte ranges. The output is a single Definitions object."""
 
     def __init__(self, stage: ExtractionStage) -> None:
         super().__init__()
         self._stage = stage
 
     def expand(self, ranges: beam.PCollection[int]) -> beam.PCollection[Definitions]:
+        """Connect the stages from byte ranges to the file of all templates."""
         return (
             ranges
             | "collect definitions" >> beam.ParDo(CollectRange(self._stage))
@@ -118,31 +122,39 @@ class CollectDefinitions(beam.PTransform):  # type: ignore[misc]
 
 
 class CollectRange(beam.DoFn):  # type: ignore[misc]
-    """Collect the template definitions in a range of the dump, and the day of its newest revision."""
+    """Collect the template definitions in a byte range of the dump, and the date of its newest revision."""
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._stage = stage
 
     def process(self, number: int) -> Iterator[tuple[int, RangeDefinitions]]:
+        """Collect the definitions of the range with this number, as if it began between two pages."""
         yield 0, self.collect(number, START)
 
     def collect(self, number: int, state: BlockState) -> RangeDefinitions:
-        """Return the template definitions of a range. state: parser state at the range's beginning."""
+        """Return the template definitions in the byte range with this number.
+
+        state: state of the dump's parser at the beginning of the range.
+        """
         stage = self._stage
         settings = stage.make_settings()
-        path = stage.make_path() if stage.articles.settings.templates else None
+        path = stage.make_temporary_path() if stage.articles.settings.templates else None
         days = stage.articles.day is None
         with add_path_to_errors(stage.ranges.path), _lock_python_engine(settings):
             return collect_definitions(stage.ranges, number, settings, path, days=days, state=state)
 
 
 class JoinDefinitions(beam.DoFn):  # type: ignore[misc]
-    """Write the templates of all ranges to one file, and choose the day that date templates expand to."""
+    """Write the templates of all byte ranges to one file, and choose the date that date templates show."""
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._stage = stage
 
     def process(self, gathered: tuple[int, Iterable[RangeDefinitions]]) -> Iterator[Definitions]:
+        """Join the definitions of all ranges.
+
+        gathered: the key 0, and the definitions of each range.
+        """
         stage = self._stage
         dump = stage.ranges.path
         found = list(check_sequence(dump, gathered[1], CollectRange(stage).collect))
@@ -158,35 +170,37 @@ class JoinDefinitions(beam.DoFn):  # type: ignore[misc]
 
 
 class ExtractRange(beam.DoFn):  # type: ignore[misc]
-    """Extract the articles of a range into a new file.
+    """Extract the articles of a byte range of the dump into a new temporary file.
 
-    The file's name is random, so if the task runs twice, the second attempt writes another file, and a reader
-    of the first file is not disturbed.
+    The file's name is random. If Beam runs the task twice, the second attempt writes another file, and a
+    worker that reads the first file is not disturbed.
     """
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._stage = stage
 
     def process(self, number: int, definitions: Definitions) -> Iterator[tuple[int, RangeArticles]]:
+        """Extract the range with this number, as if it began between two pages."""
         yield 0, self.extract(definitions, number, START)
 
     def extract(self, definitions: Definitions, number: int, state: BlockState) -> RangeArticles:
-        """Return the articles of a range. state: parser state at the range's beginning."""
+        """Extract the articles of the byte range with this number, and return their sizes and places.
+
+        state: state of the dump's parser at the beginning of the range.
+        """
         stage = self._stage
         with add_path_to_errors(stage.ranges.path):
             settings = stage.make_settings(definitions)
             with _lock_python_engine(settings):
-                return extract_range(stage.ranges, number, settings, stage.make_path(), state=state)
+                return extract_range(stage.ranges, number, settings, stage.make_temporary_path(), state=state)
 
 
 class AssignToFiles(beam.DoFn):  # type: ignore[misc]
-    """Assign the articles to output files, by the sizes of all articles.
+    """Assign all articles to output files, by their sizes. Output "report" has the report on all pages.
 
-    Tagged "report": the report on all pages.
-
-    Each range was extracted as if it began outside of any page. If the range before it turns out to end in
-    another parser state, it is extracted again from that state. This does not happen in dumps that MediaWiki
-    has written.
+    Each byte range was extracted as if it began between two pages. If the range before it ends in another
+    state of the parser, the range is extracted again from that state. This does not happen in dumps that
+    MediaWiki has written.
     """
 
     def __init__(self, stage: ExtractionStage) -> None:
@@ -195,10 +209,15 @@ class AssignToFiles(beam.DoFn):  # type: ignore[misc]
     def process(
         self, gathered: tuple[int, Iterable[RangeArticles]], definitions: Definitions
     ) -> Iterator[Any]:
+        """Assign the articles of all ranges.
+
+        gathered: the key 0, and the sizes and places of the articles of each range.
+        """
         dump = self._stage.ranges.path
         again = partial(ExtractRange(self._stage).extract, definitions)
         found = list(check_sequence(dump, gathered[1], again))
-        # Both passes must have read the same bytes. If the digests differ, the dump changed in between.
+        # The first pass (templates) and the second (articles) must have read the same bytes. If their digests
+        # differ, the dump was changed in between.
         if definitions.digests is not None:
             check_digests(dump, definitions.digests, [one.facts.digest for one in found])
         yield from enumerate(distribute_articles(found))
@@ -210,9 +229,9 @@ class AssignToFiles(beam.DoFn):  # type: ignore[misc]
 
 
 class WriteArticles(beam.DoFn):  # type: ignore[misc]
-    """Write an output file of articles and return its manifest entry.
+    """Write an output file with its articles. The output is the file's entry for the manifest.
 
-    The task may run twice, because both attempts write the same bytes to a temporary name and rename the
+    Beam may run the task twice. Both attempts write the same bytes under a temporary name and then rename the
     file.
     """
 
@@ -220,6 +239,7 @@ class WriteArticles(beam.DoFn):  # type: ignore[misc]
         self._commit = stage.articles.commit
 
     def process(self, file: OutputFile) -> Iterator[tuple[int, FileEntry]]:
+        """Write one output file."""
         number, pieces = file
         name = make_file_name(number)
         path = self._commit.path(name)
@@ -232,24 +252,32 @@ class WriteArticles(beam.DoFn):  # type: ignore[misc]
 
 
 class HashDump(beam.DoFn):  # type: ignore[misc]
-    """Hash the dump file. One worker does this while the others extract articles."""
+    """Compute the md5 of the dump file. One worker does this while the others extract articles."""
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._identity = stage.identity
 
     def process(self, dump: str) -> Iterator[tuple[int, str]]:
+        """Hash the dump with this path."""
         with add_path_to_errors(dump):
             yield 0, self._identity.with_md5().md5
 
 
 class FinishArticles(beam.DoFn):  # type: ignore[misc]
-    """Write MD5SUMS and manifest. The task may run twice, because both attempts write the same bytes."""
+    """Write MD5SUMS and the manifest of the articles.
+
+    Beam may run the task twice, since both attempts write the same bytes.
+    """
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._articles = stage.articles
         self._identity = stage.identity
 
     def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[str]:
+        """Write the manifest.
+
+        gathered: the key 0, and the entries of all files, the report and the dump's md5.
+        """
         entries = list(gathered[1])
         files = [entry for entry in entries if isinstance(entry, FileEntry)]
         (md5,) = (entry for entry in entries if isinstance(entry, str))
@@ -259,8 +287,8 @@ class FinishArticles(beam.DoFn):  # type: ignore[misc]
         size = sum(entry.bytes for entry in files)
         report = report.copy()
         report.files, report.bytes = len(files), size
-        # release=False: a repeated task of an earlier stage may still need unfinished/. The launcher
-        # removes it after the pipeline has ended.
+        # With release=False the directory unfinished/ is kept, because a repeated task of an earlier stage
+        # may still need it. The launching process removes it when the pipeline has ended.
         self._articles.finish(report, files, md5, set(left_out), release=False)
         for fault in (*report.warnings(), *report.faults):
             _LOGGER.warning("%s: %s", self._articles.dump, fault)
@@ -269,8 +297,9 @@ class FinishArticles(beam.DoFn):  # type: ignore[misc]
 
 
 def _lock_python_engine(settings: ExtractorSettings) -> AbstractContextManager[Any]:
-    """Return a lock to hold during extraction if the engine is Python, else a context that does nothing.
+    """Return a lock to hold during extraction by the Python engine.
 
-    The C++ kernels can serve several threads at once.
+    For the C++ engine, which can serve several threads at once, a context manager that does nothing is
+    returned.
     """
     return nullcontext() if use_native(settings.engine) else ONE_AT_A_TIME

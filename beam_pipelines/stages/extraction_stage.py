@@ -1,4 +1,4 @@
-"""The plan of an extraction: the dump's ranges, the settings, and the directory of the articles."""
+"""The plan of an extraction from a dump: its byte ranges, the settings, and the directory of the articles."""
 
 import datetime
 import os
@@ -25,13 +25,13 @@ from bertdata.wiki.settings import ExtractSettings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Definitions:
-    """The template definitions and other results of the first pass over the dump.
+    """Results of the first pass over the dump, which collects its template definitions.
 
-    day: the day that date templates expand to.
-    templates: path of the file with all templates.
+    day: the date that date templates show.
+    templates: path of the file with all templates. None if no templates are expanded.
     pages: number of template pages.
-    left_out: ids of the template pages that were left out.
-    digests: digest of each range's text. None if there was no first pass.
+    left_out: ids of the template pages that were left out because of errors.
+    digests: digest of the text of each byte range. None if there was no first pass.
     """
 
     day: datetime.date
@@ -43,9 +43,13 @@ class Definitions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExtractionStage:
-    """The plan of an extraction. Instances are pickled and sent to all workers.
+    """The plan of an extraction from a dump. It is pickled and sent to all workers.
 
-    identity: the dump file as it was at the start, to detect changes.
+    ranges: the byte ranges that the dump is divided into.
+    identity: the dump file in the state in which the run first saw it, to notice a later change.
+    site: description of the wiki from the beginning of the dump, such as the names of its namespaces.
+    articles: the output directory.
+    engine: the engine that the user chose. None for the usual one.
     """
 
     ranges: DumpRanges
@@ -56,17 +60,17 @@ class ExtractionStage:
 
     @property
     def known(self) -> Definitions | None:
-        """Result of the first pass over the dump, if it is known without reading the dump, else None.
+        """The results of the first pass, if they are known without reading the dump, otherwise None.
 
-        That is the case if no templates are expanded and the day is set.
+        They are known if no templates are expanded and the date for date templates is set.
         """
         day = self.articles.day
         return None if day is None or self.articles.settings.templates else Definitions(day=day)
 
     def make_settings(self, definitions: Definitions | None = None) -> ExtractorSettings:
-        """Return the settings that a worker extracts with, with the templates loaded.
+        """Return the settings for a worker's extractor, and load the templates.
 
-        definitions: None in the first pass.
+        definitions: results of the first pass. None during the first pass.
         """
         settings = self.articles.settings
         templates = None if definitions is None else definitions.templates
@@ -80,23 +84,24 @@ class ExtractionStage:
             rules=PageRules(dump=self.ranges.path, skip_pages=settings.skip_pages),
         )
 
-    def make_path(self) -> str:
-        """Return a random path for an intermediate file, in a directory that all workers share."""
+    def make_temporary_path(self) -> str:
+        """Return a random path for a temporary file in the output directory, which all workers share."""
         unfinished = self.articles.commit.unfinished
         storage.make_directory(unfinished)
         return storage.join(unfinished, f"{os.urandom(12).hex()}{SUFFIX}")
 
     def find_templates_path(self, md5: str) -> str:
-        """Return the path of the template file with this md5."""
+        """Return the path of the file with all templates. Its name contains the md5 of its contents."""
         return storage.join(self.articles.commit.unfinished, f"templates-{md5}{ONE_RUN_ENDING}")
 
 
 def plan_extraction(
     dump: str, directory: str, settings: ExtractSettings, engine: Engine | None
 ) -> ExtractionStage:
-    """Return the plan of the extraction. Reads the dump's beginning.
+    """Plan the extraction of a dump's articles into a directory. This reads the beginning of the dump.
 
-    Raises InputError if the file is not a dump, DatasetError if the directory was made with other settings.
+    Raises InputError if the file is not a dump, and DatasetError if the directory was made with other
+    settings.
     """
     refuse_input_as_output(directory, [dump])
     identity = identify_file(dump)

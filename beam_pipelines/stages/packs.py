@@ -1,7 +1,8 @@
-"""Stages from shards to packed shards: count lengths, plan rows on one worker, sort examples, gather rows.
+"""Stages that pack the examples of shards into rows: count lengths, plan rows, sort examples, gather rows.
 
-A row holds several examples. Examples never pass through the runner. They are stored in sorted files in the
-output directory, each with a few million tokens. The stages pass on only the names of these files.
+A row of a packed shard contains several examples. One worker plans all rows. Examples never pass through the
+runner: they are stored in sorted files in the output directory, each with a few million tokens, and the
+stages pass on only the names of these files.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,7 +15,7 @@ from beam_pipelines.report.counters import add_to_counters
 from beam_pipelines.report.errors import add_path_to_errors
 from beam_pipelines.stages.shards import ONE_AT_A_TIME, count_shards
 from bertdata.dataset.manifest import ShardEntry
-from bertdata.packing.gather import gather_shard
+from bertdata.packing.gather import write_or_keep_shard
 from bertdata.packing.input_dataset import CountTask, InputDataset, LengthCounts, count_shard_lengths
 from bertdata.packing.planned_pack import PlannedPack, plan_pack
 from bertdata.packing.run import finish_pack
@@ -24,7 +25,12 @@ from bertdata.packing.sort import sort_by_row
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PackStages:
-    """The arguments that all stages share: source dataset, settings of the rows, output directory."""
+    """The arguments that all stages share.
+
+    source: the dataset to pack.
+    settings: the settings of the packed rows.
+    output: directory of the packed dataset.
+    """
 
     source: InputDataset
     settings: PackSettings
@@ -32,9 +38,10 @@ class PackStages:
 
 
 class MakePacks(beam.PTransform):  # type: ignore[misc]
-    """Make packed shards from the source's shards with these numbers.
+    """Make a packed dataset from the source's shards.
 
-    Returns the output directory once its manifest is written. ::
+    The input elements are the numbers of the shards. The output is the path of the dataset, when its manifest
+    is written. For a source of three shards::
 
         0, 1, 2 -> "packed"
     """
@@ -44,6 +51,7 @@ class MakePacks(beam.PTransform):  # type: ignore[misc]
         self._stages = stages
 
     def expand(self, numbers: beam.PCollection[int]) -> beam.PCollection[str]:
+        """Connect the stages from the source's shards to the packed dataset."""
         planned = (
             numbers
             | "spread over workers" >> beam.Reshuffle()
@@ -51,8 +59,8 @@ class MakePacks(beam.PTransform):  # type: ignore[misc]
             | "gather lengths" >> beam.GroupByKey()
             | "plan rows" >> beam.ParDo(PlanRows(self._stages))
         )
-        # The plan is a side input of the later stages, which therefore wait for it. In the same way, the
-        # list of sorted files makes "gather rows" wait for all of "sort examples".
+        # The plan is a side input of the later stages. So they start when the plan is finished. In the same
+        # way, the list of sorted files makes "gather rows" wait until "sort examples" has ended.
         plan = beam.pvalue.AsSingleton(planned)
         files = (
             planned
@@ -74,26 +82,34 @@ class MakePacks(beam.PTransform):  # type: ignore[misc]
 
 
 class CountShard(beam.DoFn):  # type: ignore[misc]
-    """Count the lengths of a shard's examples. Returns (0, (shard number, LengthCounts))."""
+    """Count the examples of a shard by their length. The output is (0, (shard number, LengthCounts))."""
 
     def __init__(self, stages: PackStages) -> None:
         self._source = stages.source
 
     def process(self, number: int) -> Iterator[tuple[int, tuple[int, LengthCounts]]]:
+        """Count the examples of the shard with this number."""
         with add_path_to_errors(self._source.opened.shards[number].path):
             yield (
                 0,
-                (number, count_shard_lengths(CountTask(source=self._source.of_shards(number, number + 1)))),
+                (
+                    number,
+                    count_shard_lengths(CountTask(source=self._source.select_shards(number, number + 1))),
+                ),
             )
 
 
 class PlanRows(beam.DoFn):  # type: ignore[misc]
-    """Plan all rows, and claim the output directory for this plan."""
+    """Plan all rows from the lengths of all examples, and write the plan into the output directory."""
 
     def __init__(self, stages: PackStages) -> None:
         self._stages = stages
 
     def process(self, gathered: tuple[int, Iterable[tuple[int, LengthCounts]]]) -> Iterator[PlannedPack]:
+        """Plan the rows of all shards.
+
+        gathered: the key 0, and for each shard its number and its counts of lengths.
+        """
         counts = dict(gathered[1])
         planned = plan_pack(
             self._stages.source, self._stages.settings, [counts[number] for number in sorted(counts)]
@@ -103,7 +119,7 @@ class PlanRows(beam.DoFn):  # type: ignore[misc]
 
 
 def list_sort_tasks(planned: PlannedPack, output: str) -> Iterator[int]:
-    """Yield the numbers of the tasks that sort examples."""
+    """Yield the numbers of the tasks that "sort examples" consists of."""
     yield from range(len(planned.sort_tasks(planned.job(output, None))))
 
 
@@ -113,21 +129,24 @@ def list_shards(planned: PlannedPack) -> Iterator[int]:
 
 
 class SortExamples(beam.DoFn):  # type: ignore[misc]
-    """Sort the examples of a task's shards. Returns the paths of the sorted files."""
+    """Sort the examples of some shards by the row that they go to. The outputs are the paths of the sorted
+    files.
+    """
 
     def __init__(self, stages: PackStages) -> None:
         self._output = stages.output
 
     def process(self, number: int, planned: PlannedPack) -> Iterator[str]:
+        """Sort the examples of the task with this number."""
         task = planned.sort_tasks(planned.job(self._output, None))[number]
         with add_path_to_errors(task.source.shards[0].path), ONE_AT_A_TIME:
             yield from sort_by_row(task).files
 
 
 class GatherShard(beam.DoFn):  # type: ignore[misc]
-    """Write a packed shard from the sorted files. Returns (0, ShardEntry).
+    """Write a packed shard from the sorted files. The output is (0, ShardEntry).
 
-    The task may run twice, because both attempts write the same bytes.
+    Beam may run the task twice, since both attempts write the same bytes.
     """
 
     def __init__(self, stages: PackStages) -> None:
@@ -136,23 +155,31 @@ class GatherShard(beam.DoFn):  # type: ignore[misc]
     def process(
         self, number: int, planned: PlannedPack, files: list[str]
     ) -> Iterator[tuple[int, ShardEntry]]:
+        """Write the packed shard with this number.
+
+        files: paths of the sorted files.
+        """
         task = planned.gather_tasks(planned.job(self._output, None), tuple(sorted(files)))[number]
         with add_path_to_errors(task.name), ONE_AT_A_TIME:
-            made = gather_shard(task)
+            made = write_or_keep_shard(task)
         add_to_counters({**count_shards([made.entry], int(made.is_kept)), "rows": made.entry.rows or 0})
         yield 0, made.entry
 
 
 class WritePackManifest(beam.DoFn):  # type: ignore[misc]
-    """Write the packed dataset's manifest. Returns its directory.
+    """Write the manifest of the packed dataset. The output is the path of the dataset.
 
-    The task may run twice, because both attempts write the same bytes.
+    Beam may run the task twice, since both attempts write the same bytes.
     """
 
     def __init__(self, stages: PackStages) -> None:
         self._stages = stages
 
     def process(self, gathered: tuple[int, Iterable[ShardEntry]], planned: PlannedPack) -> Iterator[Any]:
+        """Write the manifest.
+
+        gathered: the key 0, and the entries of all packed shards.
+        """
         job = planned.job(self._stages.output, None)
         finish_pack(planned, job, list(gathered[1]), self._stages.source.vocabulary_path())
         yield self._stages.output

@@ -1,4 +1,4 @@
-"""The plan of making text parts from records: files, settings, and output directory."""
+"""The plan for making text parts from records: input files, settings, and output directory."""
 
 from dataclasses import dataclass
 
@@ -16,23 +16,30 @@ from bertdata.text.record_plan import RecordPlan
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordStage:
-    """The plan of making text parts from records. Instances are pickled and sent to all workers."""
+    """The plan for making text parts from records. It is pickled and sent to all workers.
+
+    text: the output directory, with the plan of the parts.
+    load_splitter: function that loads the splitter of sentences in a worker.
+    """
 
     text: TextDirectory[RecordPlan]
     load_splitter: LoadSplitter
 
     @property
     def plan(self) -> RecordPlan:
-        """Plan of the text parts."""
+        """The plan of the text parts: input files, settings, and how the parts are named."""
         return self.text.plan
 
     @property
     def spill_files(self) -> SpillFiles:
-        """Spill files, which store pieces and texts on disk between two stages."""
-        return SpillFiles.below(self.text.commit.unfinished)
+        """Temporary files that store values on disk between two stages."""
+        return SpillFiles.in_directory(self.text.commit.unfinished)
 
     def find_finished(self) -> TextManifest | None:
-        """Return the manifest of an earlier finished run with the same plan and files, else None."""
+        """Return the manifest of a finished earlier run with the same plan and the same input files.
+
+        Returns None if there is no such run.
+        """
         manifest = self.text.finished()
         if manifest is None:
             return None
@@ -49,9 +56,12 @@ def plan_record_stage(
     engine: Engine | None,
     punkt_tables: str | None,
 ) -> RecordStage:
-    """Return the plan for making text parts from these sources.
+    """Return the plan for making text parts from these files of records.
 
-    Raises DatasetError if the directory was made with other settings.
+    Raises DatasetError if the output directory was made with other settings.
+
+    directory: output directory of the parts.
+    kind: kind of the files, such as "jsonl".
     """
     plan = plan_record_parts(sources, directory, kind, settings, punkt_tables)
     text = TextDirectory(directory, plan)

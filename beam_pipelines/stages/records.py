@@ -1,9 +1,10 @@
-"""Stages from records to text parts and their manifest.
+"""Stages that make text parts and their manifest from records.
 
-All workers read pieces of the files and split their documents into sentences. The sizes of all documents go
-to one worker, which decides where parts begin, in the order of files and pieces. So the parts are the same as
-those of ``bertdata segment``. If the workers share a disk, the text itself is stored in spill files
-meanwhile. Duplicates are found first, from hashes of all texts (``duplicates.py``).
+All workers read pieces (sections) of the files and split the documents in them into sentences. The sizes of
+all documents go to one worker. It decides where each part begins, in the order of files and pieces, so that
+the parts are the same as those of ``bertdata segment``. If all workers share a disk, the text itself is
+stored in temporary files between the stages. If duplicates are removed, they are found first, from hashes of
+all texts (``duplicates.py``).
 """
 
 import pickle
@@ -36,14 +37,15 @@ from bertdata.text.selection.removed import format_removed_records
 from bertdata.text.settings import SegmentCounts
 
 TextRange = tuple[str, int, int]
-"""Name of a part, and the bytes of a piece's text that belong to it: start, stop."""
+"""Name of a part, and the range of a piece's text that belongs to the part: first byte, byte after the last.
+"""
 
 NumberedSource = tuple[int, str, str]
-"""Number, path and kind of a file."""
+"""An input file: its number, its path and its kind, such as "jsonl"."""
 
 
 class SourceDigest(NamedTuple):
-    """The number, size and md5 of an input file."""
+    """Number, size in bytes, and md5 of an input file."""
 
     file: int
     bytes: int
@@ -51,7 +53,11 @@ class SourceDigest(NamedTuple):
 
 
 class PieceCut(NamedTuple):
-    """The number of records before a piece in its file, and the parts that the piece's text goes to."""
+    """The decision which parts the text of a piece (a section of a file) goes to.
+
+    before: number of records that the file has before this piece.
+    ranges: the parts, each with its range of the piece's text.
+    """
 
     before: int
     ranges: list[TextRange]
@@ -65,18 +71,18 @@ class SourceCounts(NamedTuple):
 
 
 _SPILLED_BYTES = 1 << 14
-"""Size from which a pickled piece is spilled to a file.
+"""Size in bytes from which a pickled piece is stored in a temporary file on its way to the next stage.
 
-A piece that only names a range of a file is smaller.
+A piece that does not contain data, but only the place of the data in a file, is smaller.
 """
 
 
 class MakeRecordParts(beam.PTransform):  # type: ignore[misc]
-    """Write the parts of all records and their manifest. Returns the directory.
+    """Write the text parts of all records, and their manifest. The output is the path of their directory.
 
-    ::
+    For file number 0, its piece number 7, and the part that this piece's text goes to::
 
-        (0, "corpus/a.jsonl", "jsonl") -> ((0, 7), text of a piece) -> "part-00000.txt"
+        (0, "corpus/a.jsonl", "jsonl") -> ((0, 7), text of the piece) -> "part-00000.txt"
     """
 
     def __init__(self, stage: RecordStage) -> None:
@@ -84,6 +90,7 @@ class MakeRecordParts(beam.PTransform):  # type: ignore[misc]
         self._stage = stage
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[str]:
+        """Connect the stages from the files of records to the parts' manifest."""
         stage, plan = self._stage, self._stage.plan
         numbered = list(zip(range(len(plan.files)), plan.files, plan.kinds, strict=True))
         files = (
@@ -107,7 +114,8 @@ class MakeRecordParts(beam.PTransform):  # type: ignore[misc]
             | "gather sizes" >> beam.GroupByKey()
             | "cut parts" >> beam.ParDo(CutParts(stage)).with_outputs("counts", main="ranges")
         )
-        # The ranges are a side input, so texts are only cut when one worker has seen the sizes of all pieces.
+        # The ranges are a side input. So texts are cut only after one worker has seen the sizes of all
+        # documents.
         ranges = beam.pvalue.AsDict(cuts.ranges)
         parts = (
             texts.texts
@@ -124,12 +132,13 @@ class MakeRecordParts(beam.PTransform):  # type: ignore[misc]
 
 
 class HashSource(beam.DoFn):  # type: ignore[misc]
-    """Hash a file. Returns (0, SourceDigest(...))."""
+    """Compute the md5 of an input file. The output is (0, SourceDigest)."""
 
     def __init__(self, stage: RecordStage) -> None:
         self._identities = stage.plan.identities
 
     def process(self, file: NumberedSource) -> Iterator[tuple[int, SourceDigest]]:
+        """Hash one file."""
         number, path, kind = file
         with add_path_to_errors(path):
             hashed = self._identities[number].with_md5()
@@ -139,12 +148,11 @@ class HashSource(beam.DoFn):  # type: ignore[misc]
 
 
 class ListPieces(beam.DoFn):  # type: ignore[misc]
-    """Yield a file's pieces, pickled.
+    """Divide a file into pieces. Each output is the key of a piece and the pickled piece.
 
-    A file that must be read from its beginning, such as a compressed file, is divided into pieces that
-    contain the data itself. These are written to spill files.
-
-    ::
+    A piece usually contains only its place in the file. But for a file that must be read from its beginning,
+    such as a compressed file, it contains the data itself. Such large pieces are stored in temporary files.
+    For file number 0::
 
         (0, "a.jsonl", "jsonl") -> ((0, 0), piece), ((0, 1), piece), ...
     """
@@ -153,9 +161,11 @@ class ListPieces(beam.DoFn):  # type: ignore[misc]
         self._stage = stage
 
     def process(self, file: NumberedSource) -> Iterator[tuple[PieceKey, StageBytes]]:
+        """Divide one file."""
         number, path, kind = file
         settings = self._stage.plan.settings.records
-        with add_path_to_errors(path), ONE_AT_A_TIME:  # the CSV reader changes a global limit
+        # The lock is needed because the CSV reader changes a limit of the whole process.
+        with add_path_to_errors(path), ONE_AT_A_TIME:
             pieces = [
                 ((number, index), self._pack(NumberedPiece(number, index, path, piece)))
                 for index, piece in enumerate(SOURCE_KINDS[kind].pieces(path, settings))
@@ -163,16 +173,17 @@ class ListPieces(beam.DoFn):  # type: ignore[misc]
         yield from pieces
 
     def _pack(self, work: NumberedPiece) -> StageBytes:
-        """Return the pickled piece, or its place in a spill file if it is large."""
+        """Pickle a piece. A large piece is written to a temporary file, whose place is returned."""
         data = pickle.dumps(work)
         return data if len(data) < _SPILLED_BYTES else self._stage.spill_files.write([data])[0]
 
 
 class SplitPiece(beam.DoFn):  # type: ignore[misc]
-    """Read a piece's records and split them into sentences. Returns ((0, 7), (text, removed records)).
+    """Read the records of a piece and split their text into sentences.
 
-    The text for training comes first, then the held-out text. Tagged "facts": (0, (key, PieceText(...)))
-    without any text.
+    The main output is (key of the piece, (text, removed records)). The text for training comes first in it,
+    then the text that is held out for evaluation. Output "facts" has (0, (key of the piece, PieceText)), with
+    sizes and counts, but without the text.
     """
 
     def __init__(self, stage: RecordStage) -> None:
@@ -180,11 +191,13 @@ class SplitPiece(beam.DoFn):  # type: ignore[misc]
         self._step = PieceToDocuments(stage.plan.settings, stage.load_splitter, stage.load_splitter.engine)
 
     def setup(self) -> None:
+        """Load the splitter of sentences once in each worker, if it is needed."""
         settings = self._stage.plan.settings
         if settings.sentences == "punkt" and settings.records.language_field is None:
             self._stage.load_splitter()
 
     def process(self, piece: tuple[PieceKey, StageBytes]) -> Iterator[Any]:
+        """Split the records of one piece."""
         key, packed = piece
         work: NumberedPiece = pickle.loads(read_value(packed))
         with add_path_to_errors(work.path):
@@ -199,18 +212,23 @@ class SplitPiece(beam.DoFn):  # type: ignore[misc]
 
 
 class CutParts(beam.DoFn):  # type: ignore[misc]
-    """Decide from the sizes of all documents where parts begin. Returns (key, PieceCut(...)) for each piece.
+    """Decide from the sizes of all documents where each part begins.
 
-    Tagged "counts": (0, SourceCounts(...)) for each file.
+    For each piece, the main output is (key of the piece, PieceCut). For each file, output "counts" has (0,
+    SourceCounts).
 
-    InputError for the first bad record, unless the settings skip bad records. InputError also if no record
-    has text.
+    Raises InputError for the first bad record, unless the settings skip bad records. Raises InputError also
+    if no record has text.
     """
 
     def __init__(self, stage: RecordStage) -> None:
         self._plan = stage.plan
 
     def process(self, gathered: tuple[int, Iterable[tuple[PieceKey, PieceText]]]) -> Iterator[Any]:
+        """Decide where the parts begin.
+
+        gathered: the key 0, and for each piece its key and the sizes of its documents.
+        """
         settings = self._plan.settings
         training, withheld = PartAssignment(settings.part_bytes), PartAssignment(settings.part_bytes)
         counts = [SegmentCounts(files=1) for _ in self._plan.files]
@@ -221,8 +239,8 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
                 raise make_bad_record_error(self._plan.files[file], before, found.first_bad)
             numbers[file] += found.numbers
             counts[file].add(found.counts)
-            # A piece's text is its training text followed by its held-out text. The held-out text begins at
-            # byte ``size``.
+            # The text of a piece is its training text followed by its held-out text, which begins at byte
+            # ``size``.
             ranges = list(_list_ranges(found.training, training, make_record_part_name, 0))
             size = found.training.ends[-1] if found.training.ends else 0
             yield (
@@ -240,10 +258,12 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
 def _list_ranges(
     texts: DocumentTexts, cuts: PartAssignment, name: Callable[[int], str], first: int
 ) -> Iterator[TextRange]:
-    """Yield the parts that the documents go to, each with its range of bytes in the piece's text.
+    """Yield the parts that a piece's documents go to, each with its range of the piece's text.
 
-    name: returns the file name of the part with a number.
-    first: position of the documents' text in the piece's text.
+    texts: sizes and ends of the documents.
+    cuts: the decisions so far where parts begin.
+    name: function that returns a part's file name from its number.
+    first: byte of the piece's text at which these documents begin.
     """
     ends = [0, *texts.ends]
     for run in cuts.assign_documents(texts.sizes):
@@ -251,9 +271,9 @@ def _list_ranges(
 
 
 class CutText(beam.DoFn):  # type: ignore[misc]
-    """Divide a piece's text at the beginnings of parts. Returns (part name, (piece key, text)) pairs.
+    """Cut the text of a piece where a new part begins. The outputs are (part name, (piece key, text)).
 
-    Removed records are returned as lines for the list of removed records.
+    The records that were removed from the piece are output too, as lines for the file that lists them.
     """
 
     def __init__(self, stage: RecordStage) -> None:
@@ -262,6 +282,10 @@ class CutText(beam.DoFn):  # type: ignore[misc]
     def process(
         self, piece: tuple[PieceKey, tuple[StageBytes, StageBytes]], cuts: dict[PieceKey, PieceCut]
     ) -> Iterator[tuple[str, tuple[PieceKey, StageBytes]]]:
+        """Cut the text of one piece.
+
+        cuts: the parts that each piece's text goes to.
+        """
         key, (text, packed) = piece
         before, ranges = cuts[key]
         for part, start, stop in ranges:
@@ -271,9 +295,11 @@ class CutText(beam.DoFn):  # type: ignore[misc]
 
 
 class WriteRecordPart(beam.DoFn):  # type: ignore[misc]
-    """Write a part, or the list of removed records, from the texts of its pieces in their order.
+    """Write a text part from the texts of its pieces, in their order. The output is its entry for the
+    manifest.
 
-    Returns its manifest entry. The file is also noted, so that a later run with fewer parts deletes it.
+    The file that lists the removed records is written in the same way. Each file's name is noted in the
+    directory, so that a later run that makes fewer parts can delete the file.
     """
 
     def __init__(self, stage: RecordStage) -> None:
@@ -282,6 +308,10 @@ class WriteRecordPart(beam.DoFn):  # type: ignore[misc]
     def process(
         self, gathered: tuple[str, Iterable[tuple[PieceKey, StageBytes]]]
     ) -> Iterator[tuple[int, FileEntry]]:
+        """Write one part or the list of removed records.
+
+        gathered: the file's name, and the keys of pieces with their text for this file.
+        """
         name = gathered[0]
         with add_path_to_errors(self._text.commit.path(name)), self._text.open(name) as file:
             for _, text in sorted(gathered[1], key=itemgetter(0)):
@@ -293,16 +323,19 @@ class WriteRecordPart(beam.DoFn):  # type: ignore[misc]
 
 
 class FinishRecords(beam.DoFn):  # type: ignore[misc]
-    """Write the text directory's manifest (``TextDirectory.finish``).
+    """Write the manifest of the directory of text parts.
 
-    The task may run twice, because both attempts write the same bytes.
+    Beam may run the task twice, since both attempts write the same bytes.
     """
 
     def __init__(self, stage: RecordStage) -> None:
         self._text, self._engine = stage.text, stage.load_splitter.engine
 
     def _count_unprotected(self) -> int | None:
-        """Return the number of evaluation texts too short to be excluded from the training text, or None."""
+        """Return the number of evaluation texts that are too short to be searched for in the training text.
+
+        Returns None if no evaluation texts were given.
+        """
         selection = self._text.plan.settings.selection
         if not selection.exclude:
             return None
@@ -311,6 +344,10 @@ class FinishRecords(beam.DoFn):  # type: ignore[misc]
     def process(
         self, gathered: tuple[int, Iterable[FileEntry | SourceDigest | SourceCounts]]
     ) -> Iterator[str]:
+        """Write the manifest.
+
+        gathered: the key 0, the entries of all written files, and the digests and counts of all input files.
+        """
         entries, plan = list(gathered[1]), self._text.plan
         counts = {one.file: one.counts for one in entries if isinstance(one, SourceCounts)}
         inputs = [

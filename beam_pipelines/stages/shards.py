@@ -1,9 +1,8 @@
-"""The last stages of the pipelines: from parts to shards, and from shards to a finished dataset.
+"""The last stages of the pipelines: make shards from text parts, and write the manifest of the dataset.
 
-The result is as if every task ran exactly once, although Beam may run a task twice: after a failure, or in
-parallel as a backup for a slow worker. Each attempt writes under a temporary name and then renames the file,
-and both attempts write the same bytes. Only the outputs of one attempt reach the next stage, so the manifest
-lists every shard once.
+Beam may run a task twice, after a failure or as a backup for a slow worker. The result is the same as if each
+task ran once. Each attempt writes its file under a temporary name and then renames it, and all attempts write
+the same bytes. The next stage gets the outputs of only one attempt, so the manifest lists every shard once.
 """
 
 import logging
@@ -21,24 +20,29 @@ from bertdata.dataset.provenance import NO_PROVENANCE, Provenance
 
 Entry = InputEntry | ShardEntry | SkippedEntry | Provenance
 NumberedEntry = tuple[int, Entry]
-"""Number of a target dataset, with an entry for its manifest or the manifests that it cites."""
+"""Number of a dataset that the run makes, and what its manifest is made from.
+
+That is a manifest entry, or the manifests of the text parts.
+"""
 
 ONE_AT_A_TIME = threading.Lock()
-"""Lock of a process, held while it makes shards.
+"""Lock that a thread of a worker process holds while it makes shards.
 
-A worker's threads share the tokeniser and its cache of words. With the lock, memory holds only one part.
+The threads share the tokeniser and its cache of words. Because of the lock, memory contains only one text
+part at a time.
 """
 
 _LOGGER = logging.getLogger(__name__)
 
 
 class MakeShards(beam.PTransform):  # type: ignore[misc]
-    """Write the shards of each part. Returns the manifest entries of parts and shards, for each target.
+    """Write the shards of each text part.
 
-    ::
+    The outputs are the manifest entries of the parts and of the shards, each with the number of its dataset.
+    For a part that is read, and for a part that is skipped because it cannot be read::
 
         "results/part-00000-of-00500" -> (0, InputEntry(...)), (0, ShardEntry(...))
-        a part that is skipped        -> (0, SkippedEntry(...))
+        "results/part-00001-of-00500" -> (0, SkippedEntry(...))
     """
 
     def __init__(self, plan: TaskPlan) -> None:
@@ -46,37 +50,40 @@ class MakeShards(beam.PTransform):  # type: ignore[misc]
         self._plan = plan
 
     def expand(self, parts: beam.PCollection[str]) -> beam.PCollection[NumberedEntry]:
+        """Connect the stages from parts to manifest entries."""
         return (
             parts
-            # Without this, a runner may fuse listing parts and making shards into one stage. One worker
-            # would then do all the work.
+            # Without Reshuffle, a runner may fuse listing the parts and making shards into one stage. Then a
+            # single worker would do all the work.
             | "spread over workers" >> beam.Reshuffle()
             | "make shards of a part" >> beam.ParDo(MakeShard(self._plan))
         )
 
 
 class MakeShard(beam.DoFn):  # type: ignore[misc]
-    """Make a part's shards with ``run_task``.
+    """Make the shards of a text part with the function ``run_task``.
 
-    The task may run twice. The second attempt writes the same bytes, or keeps the finished shards.
+    Beam may run the task twice. The second attempt writes the same bytes, or keeps the finished shards.
     """
 
     def __init__(self, plan: TaskPlan) -> None:
         self._plan = plan
 
     def setup(self) -> None:
+        """Load the tokeniser once in each worker."""
         self._plan.load()
 
     def process(self, part: str) -> Iterator[NumberedEntry]:
-        task = self._plan.part(part)
+        """Make the shards of one part."""
+        task = self._plan.make_part_task(part)
         with add_path_to_errors(part), ONE_AT_A_TIME:
             start = time.monotonic()
             result = run_task(task)
             seconds = time.monotonic() - start
         for warning in result.warnings:
             _LOGGER.warning("%s", warning)
-        # If a task runs twice, Beam keeps the counters of only one successful attempt. So no part is counted
-        # twice.
+        # If a task runs twice, Beam keeps the counters of only one successful attempt. So every part is
+        # counted once.
         if result.skipped is not None:
             add_to_counters(count_part(result.skipped))
             yield from ((number, result.skipped) for number in range(len(self._plan.targets)))
@@ -84,15 +91,15 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
         shards = result.shards
         add_to_counters(count_part(result.entries[0][0]))
         add_to_counters(count_shards(shards, result.kept))
-        add_to_distributions(measure_part(result.entries[0][0], seconds))
-        add_to_distributions(measure_shards(shards))
+        add_to_distributions(list_part_values(result.entries[0][0], seconds))
+        add_to_distributions(list_shard_values(shards))
         for number, (part_entry, made) in enumerate(result.entries):
             yield number, part_entry
             yield from ((number, shard) for shard in made)
 
 
 def count_part(part: InputEntry | SkippedEntry) -> dict[str, int]:
-    """Return the amounts for the counters for a part that was read or skipped."""
+    """Return what a text part adds to Beam's counters, by the counter's name."""
     if isinstance(part, SkippedEntry):
         return {"parts_skipped": 1}
     return {
@@ -105,9 +112,9 @@ def count_part(part: InputEntry | SkippedEntry) -> dict[str, int]:
 
 
 def count_shards(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
-    """Return the amounts for the counters for some shards.
+    """Return what some shards add to Beam's counters, by the counter's name.
 
-    kept: number of shards kept from an earlier run.
+    kept: how many of the shards were finished by an earlier run and not made again.
     """
     return {
         "examples": sum(shard.examples for shard in shards),
@@ -118,8 +125,13 @@ def count_shards(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
     }
 
 
-def measure_part(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, list[int]]:
-    """Return the values of a part for the distributions. Empty for a skipped part."""
+def list_part_values(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, list[int]]:
+    """Return the values that a text part adds to Beam's distributions, by the distribution's name.
+
+    The result is empty for a part that was skipped because it cannot be read.
+
+    seconds: time that a worker took for the part.
+    """
     if isinstance(part, SkippedEntry):
         return {}
     return {
@@ -129,8 +141,8 @@ def measure_part(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, l
     }
 
 
-def measure_shards(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
-    """Return the values of some shards for the distributions."""
+def list_shard_values(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
+    """Return the values that some shards add to Beam's distributions, by the distribution's name."""
     return {
         "shard_examples": [shard.examples for shard in shards],
         "shard_tokens": [shard.tokens for shard in shards],
@@ -139,9 +151,10 @@ def measure_shards(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
 
 
 class WriteManifests(beam.PTransform):  # type: ignore[misc]
-    """Write the datasets' manifests. Returns their directories.
+    """Write the manifests of the datasets. The outputs are the paths of the datasets.
 
-    Each manifest contains the entries of parts and shards, and names the manifests of the text parts.
+    Each manifest contains the entries of text parts and shards, and refers to the manifests of the text
+    parts.
     """
 
     def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:
@@ -152,8 +165,12 @@ class WriteManifests(beam.PTransform):  # type: ignore[misc]
     def expand(
         self, given: tuple[beam.PCollection[NumberedEntry], beam.PCollection[Provenance]]
     ) -> beam.PCollection[str]:
+        """Connect the stages from manifest entries to manifests.
+
+        given: the entries, and the manifests of the text parts.
+        """
         entries, provenance = given
-        cited = provenance | "sources of each dataset" >> beam.FlatMap(number_for_targets, len(self._targets))
+        cited = provenance | "sources of each dataset" >> beam.FlatMap(repeat_for_targets, len(self._targets))
         return (
             (entries, cited)
             | "entries and sources" >> beam.Flatten()
@@ -163,15 +180,19 @@ class WriteManifests(beam.PTransform):  # type: ignore[misc]
         )
 
 
-def number_for_targets(provenance: Provenance, targets: int) -> Iterator[NumberedEntry]:
-    """Yield (target number, text manifest) for each target, since each target's manifest cites it."""
+def repeat_for_targets(provenance: Provenance, targets: int) -> Iterator[NumberedEntry]:
+    """Yield the text manifests once for each dataset of the run, because each dataset's manifest refers to
+    them.
+
+    targets: number of datasets.
+    """
     yield from ((number, provenance) for number in range(targets))
 
 
 class WriteManifest(beam.DoFn):  # type: ignore[misc]
-    """Write a dataset's manifest (``Dataset.finish``).
+    """Write the manifest of a dataset (see ``Dataset.finish``).
 
-    The task may run twice, because both attempts write the same bytes.
+    Beam may run the task twice, since both attempts write the same bytes.
     """
 
     def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:
@@ -179,6 +200,10 @@ class WriteManifest(beam.DoFn):  # type: ignore[misc]
         self._vocabulary = vocabulary
 
     def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[str]:
+        """Write the manifest of one dataset.
+
+        gathered: the dataset's number, and what its manifest is made from.
+        """
         number, entries = gathered[0], list(gathered[1])
         dataset = self._targets[number].dataset
         dataset.finish(

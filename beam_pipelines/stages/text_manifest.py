@@ -1,4 +1,4 @@
-"""The stage that writes the manifest of text parts, once all parts are written."""
+"""The stage that writes the manifest of the text parts when all parts are written."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -18,15 +18,21 @@ from bertdata.text.settings import RUN_COUNTERS
 _LOGGER = logging.getLogger(__name__)
 
 Entry = tuple[int, TextInput] | FileEntry
-"""An entry of the text manifest: (number, TextInput) for an input, or FileEntry for a written file."""
+"""What the manifest of the text parts is made from.
+
+It is (file number, TextInput) for an input file, or FileEntry for a file that was written.
+"""
 
 
 def make_input_entry(
     stage: TextStage, number: int, text: MlperfText | NvidiaText
 ) -> beam.pvalue.TaggedOutput:
-    """Return an input file's entry for the text manifest, as an output tagged "entries".
+    """Return an input file's entry for the manifest, as an element of the output "entries".
 
     Raises ChangedInputError if the file has changed since the run was planned.
+
+    number: the file's number.
+    text: the result of splitting the file into sentences.
     """
     plan = stage.plan
     plan.identities[number]._replace(md5=text.md5).check()
@@ -35,9 +41,9 @@ def make_input_entry(
 
 
 class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
-    """Write the text manifest from (0, entry) elements.
+    """Write the manifest of the text parts from the elements (0, entry).
 
-    Returns the manifests that a dataset's manifest cites.
+    The output is what the manifest of a dataset says about the origin of its text.
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -47,6 +53,7 @@ class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
     def expand(
         self, entries: tuple[beam.PCollection[tuple[int, Entry]], ...]
     ) -> beam.PCollection[Provenance]:
+        """Connect the stages from entries to the manifest."""
         return (
             entries
             | "all entries" >> beam.Flatten()
@@ -56,7 +63,10 @@ class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
 
 
 def report_counts(directory: str, manifest: TextManifest) -> None:
-    """Add the whole run's counts to Beam's counters, and log warnings about them."""
+    """Add to Beam's counters the counts of the whole run, and log warnings about these counts.
+
+    directory: directory of the text parts, for the messages.
+    """
     counts = manifest.counts
     add_to_counters({f"text_{name}": getattr(counts, name) or 0 for name in RUN_COUNTERS})
     for warning in count_warnings(directory, counts):
@@ -64,15 +74,19 @@ def report_counts(directory: str, manifest: TextManifest) -> None:
 
 
 class FinishText(beam.DoFn):  # type: ignore[misc]
-    """Write the text directory's manifest (``TextDirectory.finish``).
+    """Write the manifest of the directory of text parts (see ``TextDirectory.finish``).
 
-    The task may run twice, because both attempts write the same bytes.
+    Beam may run the task twice, since both attempts write the same bytes.
     """
 
     def __init__(self, stage: TextStage) -> None:
         self._text = stage.text
 
     def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[Provenance]:
+        """Write the manifest.
+
+        gathered: the key 0, and the entries of all input files and written files.
+        """
         entries = list(gathered[1])
         files = [entry for entry in entries if isinstance(entry, FileEntry)]
         inputs = dict(entry for entry in entries if not isinstance(entry, FileEntry))

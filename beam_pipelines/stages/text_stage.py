@@ -1,4 +1,4 @@
-"""The plan of making text parts from articles or plain text: settings and output directory."""
+"""The plan for making text parts from articles or plain text: input files, settings, and output directory."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,12 @@ from bertdata.text.text_plan import TextPlan, plan_text
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextStage:
-    """The plan of making text parts from text files. Instances are pickled. files: number of input files."""
+    """The plan for making text parts from articles or plain text. It is pickled and sent to all workers.
+
+    files: number of input files.
+    text: the output directory, with the plan of the parts.
+    load_splitter: function that loads the splitter of sentences in a worker.
+    """
 
     files: int
     text: TextDirectory[TextPlan]
@@ -26,7 +31,7 @@ class TextStage:
 
     @property
     def plan(self) -> TextPlan:
-        """Plan of the text parts."""
+        """The plan of the text parts: input files, settings, and names of the parts."""
         return self.text.plan
 
     @property
@@ -36,13 +41,16 @@ class TextStage:
 
     @property
     def spill_files(self) -> SpillFiles:
-        """Spill files, which store texts on disk between two stages."""
-        return SpillFiles.below(self.text.commit.unfinished)
+        """Temporary files that store texts on disk between two stages."""
+        return SpillFiles.in_directory(self.text.commit.unfinished)
 
     def write(self, name: str, blocks: Iterable[bytes]) -> FileEntry:
-        """Write a file of the directory, so that it appears whole or not at all.
+        """Write a file of the output directory, and return its entry for the manifest.
 
-        Returns its manifest entry.
+        The file appears only when it is complete.
+
+        name: name of the file in the directory.
+        blocks: the contents, in the order of writing.
         """
         with add_path_to_errors(self.text.commit.path(name)), self.text.open(name) as file:
             for block in blocks:
@@ -51,9 +59,10 @@ class TextStage:
         return file.entry(name)
 
     def clean_up(self) -> None:
-        """Delete spill files and half-written files.
+        """Delete temporary files and half-written files.
 
-        If no file was finished, release the directory, so that runs with other settings may use it.
+        If no file was finished, the plan is deleted too, so that a run with other settings may use the
+        directory.
         """
         self.text.commit.give_up()
 
@@ -66,12 +75,13 @@ def plan_text_stage(
     punkt_tables: str | None = None,
     kinds: Sequence[str] = (),
 ) -> TextStage:
-    """Return the plan for making text parts from these files.
+    """Return the plan for making text parts from these files of articles or plain text.
 
-    Raises InputError if a file is not of its kind, DatasetError if the directory was made with other
-    settings.
+    Raises InputError if a file does not have the expected format, and DatasetError if the output directory
+    was made with other settings.
 
-    kinds: kind of each file (see ``bertdata.text.input_kinds``), articles or plain text.
+    directory: output directory of the parts.
+    kinds: kind of each file, articles or plain text (see ``bertdata.text.input_kinds``).
     """
     text = TextDirectory(directory, plan_text(files, settings, kinds))
     text.commit.refuse_others()
@@ -83,7 +93,10 @@ def plan_text_stage(
 
 
 def find_finished_text(stage: TextStage, files: Sequence[str]) -> TextManifest | None:
-    """Return the manifest of an earlier finished run with the same plan and files, else None."""
+    """Return the manifest of a finished earlier run with the same plan and the same input files.
+
+    Returns None if there is no such run.
+    """
     finished = stage.text.finished()
     if finished is None or storage.map_paths(list(files), compute_file_md5) != [
         entry.md5 for entry in finished.inputs

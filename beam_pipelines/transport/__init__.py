@@ -1,1 +1,1 @@
-"""Transport of data between stages and machines: spill files, and files bundled with a job."""
+"""Transport of data between stages and machines: temporary files, and files that are sent with a job."""

@@ -1,4 +1,4 @@
-"""Small local files that are sent to the workers inside the pickled job."""
+"""Small local files whose contents are sent to the workers inside the pickled job."""
 
 import hashlib
 from typing import Any
@@ -9,27 +9,30 @@ from bertdata.tokens.tokenizer_json import read_tokenizer_bytes
 
 
 class BundledFile(str):
-    """The path of a local file that is pickled together with the file's contents.
+    """Path of a local file. If the path is pickled, the pickle includes the contents of the file.
 
-    Unpickling stores the contents in the process's memory and gives a ``memory://`` path to them. A
-    vocabulary file lies in the launching machine's cache, which workers on other machines cannot read.
+    Unpickling stores the contents in the memory of the worker process, and gives a ``memory://`` path to
+    them. This is how workers on other machines read a vocabulary file, which lies in a cache of the launching
+    machine.
     """
 
     __slots__ = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the file's name and contents, for ``_unpack``."""
+        """Return what pickle stores: the function ``_unpack`` with the file's name and contents as its
+        arguments.
+        """
         path = str(self)
-        # for a model's directory, send its tokeniser as a single tokenizer.json
+        # The path is a directory of a model. Only its tokeniser is sent, as a single tokenizer.json.
         if storage.is_directory(path):
             return _unpack, (TOKENIZER_NAME, read_tokenizer_bytes(path))
         return _unpack, (storage.get_base_name(path), storage.read_bytes(path))
 
 
 def _unpack(name: str, data: bytes) -> BundledFile:
-    """Store the contents in this process's memory, once, and return the file's ``memory://`` path.
+    """Store the contents in the memory of this process, unless they are there, and return their path.
 
-    The result can be pickled again, as schedulers do.
+    The path has the form ``memory://...``. It can be pickled again, which schedulers do.
     """
     path = f"memory://bertdata/{hashlib.md5(data, usedforsecurity=False).hexdigest()}/{name}"
     if not storage.exists(path):

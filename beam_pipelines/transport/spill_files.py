@@ -1,7 +1,8 @@
-"""Spill files: large values between two stages, kept on disk instead of in the runner's memory.
+"""Spill files: temporary files for large values on their way from one stage to the next.
 
-A local runner holds everything between two stages in the launcher's memory. If all workers share a file
-system with it, stages write their values to files, and only the files' names pass through the runner.
+A local runner keeps everything between two stages in the memory of the launching process. If all workers
+share a file system with this process, the stages write large values to files instead, and only the places in
+these files pass through the runner.
 """
 
 import os
@@ -16,7 +17,7 @@ SUFFIX = f".spill{ONE_RUN_ENDING}"
 
 @dataclass(frozen=True, slots=True)
 class FileRange:
-    """A range of bytes in a file: ``length`` bytes from the position ``start``."""
+    """A range of bytes in a file: ``length`` bytes, beginning at the position ``start``."""
 
     path: str
     start: int
@@ -24,32 +25,33 @@ class FileRange:
 
 
 StageBytes = bytes | FileRange
-"""A value on its way to the next stage: the bytes themselves, or their place in a spill file."""
+"""A value on its way to the next stage: its bytes, or the range of a temporary file that contains them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpillFiles:
-    """The spill files of a run, in a directory that all workers share.
+    """The temporary files of a run that hold values between two stages.
 
-    directory: place of the files. None: nothing is spilled, and values pass through the runner.
+    directory: directory of the files, which all workers share. None: no files are written, and all values
+        pass through the runner.
     """
 
     directory: str | None = None
 
     @classmethod
-    def below(cls, directory: str) -> "SpillFiles":
-        """Return spill files in this directory.
+    def in_directory(cls, directory: str) -> "SpillFiles":
+        """Return temporary files in this directory, or none if it lies in an object store.
 
-        In an object store nothing is spilled, because requests cost more than passing values through the
-        runner.
+        In an object store, requests for files would cost more than passing the values through the runner.
         """
         return cls(None if storage.is_remote(directory) else directory)
 
     def write(self, values: Sequence[bytes]) -> list[StageBytes]:
-        """Write the values to one new file and return the range of each value.
+        """Write the values to one new file, and return the range of each value in the file.
 
-        If nothing is spilled, return the values themselves. The file's name is random, so if a task runs
-        twice, the second attempt writes another file, and a reader of the first file is not disturbed.
+        If no files are used, the values themselves are returned. The name of the file is random. If Beam runs
+        a task twice, the second attempt writes another file, and a worker that reads the first file is not
+        disturbed.
         """
         if self.directory is None:
             return list(values)
@@ -62,7 +64,7 @@ class SpillFiles:
         return [FileRange(path, start, len(value)) for start, value in zip(starts, values, strict=False)]
 
     def remove_all(self) -> None:
-        """Delete every spill file in the directory."""
+        """Delete all temporary files in the directory."""
         if self.directory is None:
             return
         for name in storage.list_files(self.directory):
@@ -76,14 +78,14 @@ def count_bytes(value: StageBytes) -> int:
 
 
 def cut_value(value: StageBytes, start: int, stop: int) -> StageBytes:
-    """Return the bytes ``start`` to ``stop`` of a value. A spilled value is not read."""
+    """Return the bytes from ``start`` to before ``stop`` of a value, without reading a value in a file."""
     if isinstance(value, bytes):
         return value[start:stop]
     return FileRange(value.path, value.start + start, stop - start)
 
 
 def read_value(value: StageBytes) -> bytes:
-    """Return the bytes of a value, from its spill file if it is spilled."""
+    """Return the bytes of a value. If they are in a temporary file, read them from there."""
     if isinstance(value, bytes):
         return value
     with storage.open_input(value.path) as file:

@@ -1,3 +1,4 @@
-"""Fine-tuning of a public encoder by this trainer and by transformers' ``Trainer``: accuracy and time per
-step.
+"""Fine-tuning of a public encoder by this trainer and by transformers' ``Trainer``.
+
+Their accuracy and their time per step are compared.
 """

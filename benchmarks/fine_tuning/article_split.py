@@ -1,4 +1,4 @@
-"""Split of a SQuAD file into two, such that no article is in both."""
+"""Split of a SQuAD file into two files that have no article in common."""
 
 import json
 from pathlib import Path
@@ -8,10 +8,10 @@ Articles = list[dict[str, Any]]
 
 
 def split_articles(articles: Articles, wanted: int) -> tuple[Articles, Articles]:
-    """Divide the articles into two lists, each in the file's order.
+    """Divide the articles into two lists. Both lists keep the file's order.
 
-    The first list gets articles as long as they have at most ``wanted`` questions in total. An article that
-    would exceed this number goes to the second list.
+    The first list gets as many articles as have at most ``wanted`` questions in total. An article with which
+    there would be more questions goes to the second list.
     """
     first, second, questions = [], [], 0
     for article in articles:
@@ -23,7 +23,12 @@ def split_articles(articles: Articles, wanted: int) -> tuple[Articles, Articles]
 
 
 def write_split(source: Path, wanted: int, directory: Path) -> tuple[Path, Path]:
-    """Write both parts of a SQuAD file into the directory, under SQuAD's usual names. Return their paths."""
+    """Divide a SQuAD file into a training file and an evaluation file, and return the paths of the two files.
+
+    They are written into the directory, under SQuAD's usual names.
+
+    wanted: largest number of questions of the first file.
+    """
     value = json.loads(source.read_text(encoding="utf-8"))
     paths = directory / "train-v1.1.json", directory / "dev-v1.1.json"
     directory.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,11 @@
-"""One fine-tuning run with transformers' model and Trainer, with the benchmark's weights, files and settings.
+"""Program that makes one fine-tuning run with transformers' model and Trainer.
 
-``python -m benchmarks.fine_tuning.peer TASK --weights DIR --train-file FILE --eval-file FILE --seed N
---output-dir DIR`` writes predictions for the evaluation file, under the file name that this project's command
-uses. Batches are padded to their longest example. This changes the time but not the result.
+    python -m benchmarks.fine_tuning.peer TASK --weights DIR --train-file FILE --eval-file FILE --seed N \\
+        --output-dir DIR
+
+It writes predictions for the evaluation file. Weights, files and settings are the benchmark's, and the
+predictions have the same file name as those of this project's command. Each batch is padded to its longest
+example, which changes the time but not the result.
 """
 
 import argparse
@@ -20,11 +23,11 @@ from trainer.tasks.classification.presets import TASKS as TABLES
 from trainer.tasks.classification.reading import convert_labels, read_pairs
 from trainer.tasks.data_file import read_file
 
-EVALUATED = 32  # examples per batch when evaluating
+EVALUATED = 32  # number of examples per batch in an evaluation
 
 
 def read_pair_features(path: Path, tokenizer: Any, task: BenchmarkTask) -> list[dict[str, Any]]:
-    """Return the features of a table of sentence pairs, with labels and without padding."""
+    """Return the features of a table of sentence pairs: their ids without padding, and their labels."""
     table = TABLES[task.name]
     pairs = read_pairs(read_file(str(path)), table).pairs
     firsts, seconds = [pair.first for pair in pairs], [str(pair.second) for pair in pairs]
@@ -36,7 +39,7 @@ def read_pair_features(path: Path, tokenizer: Any, task: BenchmarkTask) -> list[
 
 
 def make_model(task: BenchmarkTask, weights: Path, seed: int) -> transformers.PreTrainedModel:
-    """Return the encoder with a new head, whose initial weights come from the seed."""
+    """Return the encoder with a new head for the task. The head's first weights are drawn with the seed."""
     transformers.set_seed(seed)
     if task.is_squad:
         return transformers.BertForQuestionAnswering.from_pretrained(weights, dtype=torch.float32)
@@ -57,7 +60,8 @@ def make_trainer(
 ) -> transformers.Trainer:
     """Return transformers' Trainer with the task's settings, on one processor.
 
-    padded: pad all batches to the greatest length, not to their longest example.
+    padded: True to pad all batches to the task's greatest length. False to pad each to its longest example.
+    shuffled: False to train on the examples in the order of the file.
     """
     arguments = transformers.TrainingArguments(
         output_dir=str(output_dir),
@@ -66,7 +70,7 @@ def make_trainer(
         per_device_train_batch_size=task.batch_size,
         per_device_eval_batch_size=EVALUATED,
         learning_rate=task.rate,
-        warmup_steps=task.warmup,  # transformers takes a value below 1 for a share of all steps
+        warmup_steps=task.warmup,  # transformers treats a value below 1 as a share of all steps
         lr_scheduler_type="linear",
         weight_decay=0.0,
         max_grad_norm=1.0,
@@ -86,7 +90,9 @@ def make_trainer(
 
 
 def fine_tune(task: BenchmarkTask, data: TaskData, seed: int, output_dir: Path) -> None:
-    """Train a model, predict the evaluation file, and write the predictions."""
+    """Train a model on the task, predict the labels or answers of the evaluation file, and write them to a
+    file.
+    """
     output_dir.mkdir(parents=True, exist_ok=True)
     tokenizer = transformers.AutoTokenizer.from_pretrained(data.weights)
     model = make_model(task, data.weights, seed)
@@ -108,7 +114,7 @@ def fine_tune(task: BenchmarkTask, data: TaskData, seed: int, output_dir: Path) 
 
 
 def main() -> None:
-    """Make the run that the command line describes."""
+    """Make the run that the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", choices=TASKS)
     for name in ("--weights", "--train-file", "--eval-file", "--output-dir"):

@@ -1,4 +1,7 @@
-"""SQuAD as in transformers' run_qa.py: features from a fast tokenizer's offsets, answers from the logits."""
+"""SQuAD as in transformers' run_qa.py.
+
+Features are made from the character offsets that a fast tokenizer returns, and answers from the logits.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,14 +15,18 @@ from benchmarks.squad_features import find_answer_positions, read_entries
 from bertdata.examples.columns import Array
 
 Offsets = Sequence[tuple[int, int] | None]
-"""For each token, its first character in the context and the character after its last. None for tokens
-outside the context.
+"""For each token, the range of characters in the context that it stands for: first, and after the last.
+
+The item is None for a token that is not part of the context.
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PeerSpan:
-    """Data that turns a feature's predicted tokens into an answer: question number and token offsets."""
+    """The data that are needed to turn the tokens predicted for a feature into the text of an answer.
+
+    They are the number of the question in the file, and the offsets of the tokens.
+    """
 
     question: int
     offsets: Offsets
@@ -28,8 +35,9 @@ class PeerSpan:
 def read_squad_features(
     path: Path, tokenizer: Any, task: BenchmarkTask
 ) -> tuple[list[dict[str, Any]], list[PeerSpan]]:
-    """Return the features of a SQuAD file, with the answers' positions and without padding, and a span for
-    each.
+    """Return the features of a SQuAD file and, for each feature, what is needed to find its answer's text.
+
+    The features have the positions of the answers, and no padding.
     """
     entries = read_entries(path)
     found = tokenizer(
@@ -53,9 +61,11 @@ def read_squad_features(
 
 
 def find_answer_texts(path: Path, spans: Sequence[PeerSpan], starts: Array, ends: Array) -> dict[str, str]:
-    """Return the best answer to each question of the file, by the question's id.
+    """Return the text of the best answer to each question of the file, by the question's id.
 
-    starts, ends: logits of shape (features, S).
+    spans: data of each feature, in the order of the logits.
+    starts: logits of the answers' first tokens, of shape (features, tokens).
+    ends: logits of the answers' last tokens, of the same shape.
     """
     entries = read_entries(path)
     best: dict[int, tuple[float, str]] = {}
@@ -69,9 +79,14 @@ def find_answer_texts(path: Path, spans: Sequence[PeerSpan], starts: Array, ends
 
 
 def find_best_answer(offsets: Offsets, starts: Array, ends: Array) -> tuple[float, tuple[int, int]] | None:
-    """Return the score and the character range of the best valid answer among the N_BEST starts and ends.
+    """Return the best answer in a feature, as its score and its range of characters.
 
-    Returns None if no combination of a start and an end is valid.
+    Only the N_BEST most probable first tokens and the N_BEST most probable last tokens are combined. Returns
+    None if no combination is a valid answer.
+
+    offsets: range of characters of each token.
+    starts: logits of the first token.
+    ends: logits of the last token.
     """
     best: tuple[float, tuple[int, int]] | None = None
     last_places = np.argsort(-ends, kind="stable")[:N_BEST].tolist()

@@ -1,6 +1,6 @@
-"""Whole fine-tuning runs of this trainer and of transformers' Trainer, with the same scoring.
+"""Whole fine-tuning runs of this trainer and of transformers' Trainer, scored by the same functions.
 
-Finished runs are kept, so a benchmark can continue.
+The results of finished runs are kept, so that an interrupted benchmark can continue.
 """
 
 import json
@@ -21,8 +21,10 @@ PROGRAMS = (OURS, PEER)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """Result of a run: the task's metric in points on the evaluation file, and the command's CPU and wall
-    seconds.
+    """Result of a run: the task's metric on the evaluation file, in points, and the time of the whole
+    command.
+
+    The time is in CPU seconds and in wall seconds.
     """
 
     points: float
@@ -31,7 +33,10 @@ class Result:
 
 
 def make_command(program: str, task: BenchmarkTask, data: TaskData, seed: int, output_dir: Path) -> list[str]:
-    """Return the command that trains and predicts with this program."""
+    """Return the command that trains on the task's files and predicts, with one of the two programs.
+
+    program: "trainer" for this trainer, or the name of the other program.
+    """
     files = ["--train-file", str(data.train), "--eval-file", str(data.evaluation)]
     files += ["--output-dir", str(output_dir), "--seed", str(seed)]
     if program == PEER:
@@ -50,7 +55,7 @@ def make_command(program: str, task: BenchmarkTask, data: TaskData, seed: int, o
 
 
 def compute_score(task: BenchmarkTask, data: TaskData, output_dir: Path) -> float:
-    """Return the points of the predictions in the directory, by the task's official metrics."""
+    """Score the predictions in the directory by the task's official metric, and return the points."""
     predictions = output_dir / f"predictions.{'json' if task.is_squad else 'tsv'}"
     files = [str(data.evaluation), str(predictions), "--json"]
     command = [sys.executable, "-m", "trainer", "score", "--task", task.name, *files]
@@ -60,7 +65,10 @@ def compute_score(task: BenchmarkTask, data: TaskData, output_dir: Path) -> floa
 
 
 def find_or_make_run(program: str, task: BenchmarkTask, data: TaskData, seed: int, place: Path) -> Result:
-    """Return the result of a run. A result that ``place`` has for the same settings is reused."""
+    """Return the result of a run. The run is made only if there is no result for the same settings yet.
+
+    place: directory in which results are kept.
+    """
     settings = {**task.as_json(), "threads": os.environ["OMP_NUM_THREADS"]}
     output_dir = place / f"{task.name}-{program}-{seed}"
     kept = output_dir.with_suffix(".json")
@@ -77,7 +85,10 @@ def find_or_make_run(program: str, task: BenchmarkTask, data: TaskData, seed: in
 
 
 def compare_runs(task: BenchmarkTask, data: TaskData, seeds: Sequence[int], place: Path) -> None:
-    """Make the runs of all seeds, alternating between the two trainers, and print a table."""
+    """Print a table of the runs of both trainers with each seed. The two trainers run alternately.
+
+    place: directory in which results are kept.
+    """
     place.mkdir(parents=True, exist_ok=True)
     found: dict[str, list[Result]] = {program: [] for program in PROGRAMS}
     for seed in seeds:

@@ -1,4 +1,4 @@
-"""Time of a fine-tuning step of this trainer and of transformers' Trainer, on the same examples."""
+"""Time of a single fine-tuning step of this trainer and of transformers' Trainer, on the same examples."""
 
 import statistics
 import tempfile
@@ -31,26 +31,29 @@ from trainer.tasks.task_files import make_features
 
 STEPS = 20
 WARM = 2
-"""Number of first steps that are not counted."""
+"""Number of steps at the beginning whose times are not counted, because they include setting up."""
 
 Step = Callable[[Batch], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """Wall and CPU seconds of each step."""
+    """Wall seconds and CPU seconds of each step that was timed."""
 
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
 
     def add(self, since: tuple[float, float]) -> None:
-        """Add a step that began at these clock readings."""
+        """Add the times of a step that ends now.
+
+        since: readings of the two clocks when the step began.
+        """
         wall, cpu = read_clocks()
         self.wall.append(wall - since[0])
         self.cpu.append(cpu - since[1])
 
     def medians(self) -> tuple[float, float]:
-        """Return the medians of the wall and of the CPU seconds."""
+        """Return the median of the wall seconds and the median of the CPU seconds."""
         return statistics.median(self.wall[WARM:]), statistics.median(self.cpu[WARM:])
 
 
@@ -59,9 +62,10 @@ def read_clocks() -> tuple[float, float]:
     return time.perf_counter(), time.process_time()
 
 
-class InTurns(transformers.TrainerCallback):
-    """Callback of transformers' Trainer that makes a step of this trainer before each of its steps, and times
-    both.
+class AlternatingSteps(transformers.TrainerCallback):
+    """Callback of transformers' Trainer that times a step of each trainer in turn.
+
+    Before each step of transformers' Trainer it makes a step of this trainer.
     """
 
     def __init__(self, step: Step, batches: Sequence[Batch]) -> None:
@@ -70,17 +74,21 @@ class InTurns(transformers.TrainerCallback):
         self._since = read_clocks()
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
+        """Make and time a step of this trainer, then note when the step of transformers' Trainer begins."""
         since = read_clocks()
         self._step(next(self._batches))
         self.ours.add(since)
         self._since = read_clocks()
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
+        """Add the time of the step of transformers' Trainer that has ended."""
         self.peer.add(self._since)
 
 
 def make_our_step(config: Config, data: TaskData) -> Step:
-    """Return a function that makes an update with this trainer, starting from the encoder's weights."""
+    """Return a function that makes an update with this trainer. The first one starts from the encoder's
+    weights.
+    """
     begun = runtime.open_runtime(config)
     shape = open_checkpoint(str(data.weights), with_moments=False).expect_config()
     fresh = make_initial_state(config, shape, "", "")
@@ -90,7 +98,10 @@ def make_our_step(config: Config, data: TaskData) -> Step:
 
 
 def make_config(task: BenchmarkTask, data: TaskData, place: str) -> Config:
-    """Return this trainer's configuration with the task's settings."""
+    """Return this trainer's configuration for the task.
+
+    place: directory for the run's files.
+    """
     return Config.of(
         task=task.name,
         max_seq_length=task.length,
@@ -105,7 +116,7 @@ def make_config(task: BenchmarkTask, data: TaskData, place: str) -> Config:
 
 
 def make_peer_features(batches: Sequence[RowBatch]) -> list[dict[str, Any]]:
-    """Return the examples of the batches as transformers' features, without padding."""
+    """Convert this trainer's batches to features for transformers' Trainer. Their padding is removed."""
     features = []
     for batch in batches:
         for row, length in enumerate(batch.attention_mask.sum(1).tolist()):
@@ -119,13 +130,14 @@ def make_peer_features(batches: Sequence[RowBatch]) -> list[dict[str, Any]]:
 
 
 LABELS = {"label_ids": "labels", "answer_starts": "start_positions", "answer_ends": "end_positions"}
-"""transformers' name for each of this trainer's labels."""
+"""The name that transformers has for each of this trainer's labels."""
 
 
 def load_batches(dataset: OpenedDataset, task: BenchmarkTask, *, rows: bool) -> list[Any]:
-    """Return the first batches of the training order.
+    """Return the first batches that this trainer would train on.
 
-    rows: padded rows instead of flat batches. Both have the same examples.
+    rows: True for padded rows. False for flat batches, whose sequences follow each other without padding. The
+        examples are the same.
     """
     size = task.batch_size
     form = RowForm() if rows else make_form(Rows(dataset), batch_size=size)
@@ -138,7 +150,8 @@ def load_batches(dataset: OpenedDataset, task: BenchmarkTask, *, rows: bool) -> 
 def compare_steps(task: BenchmarkTask, data: TaskData) -> None:
     """Print the median times of a step of this trainer and of transformers' Trainer.
 
-    transformers' Trainer is measured with both ways of padding.
+    transformers' Trainer is measured twice: with all batches padded to the greatest length, and with each
+    padded to its longest example.
     """
     tokenizer = transformers.AutoTokenizer.from_pretrained(data.weights)
     with tempfile.TemporaryDirectory() as place:
@@ -150,7 +163,7 @@ def compare_steps(task: BenchmarkTask, data: TaskData) -> None:
             make_peer_features(load_batches(dataset, task, rows=True)),
         )
         for padded in (True, False):
-            turns = InTurns(make_our_step(config, data), batches)
+            turns = AlternatingSteps(make_our_step(config, data), batches)
             trainer = make_trainer(
                 *(task, make_model(task, data.weights, 1), tokenizer, features, Path(place)),
                 padded=padded,
@@ -162,10 +175,11 @@ def compare_steps(task: BenchmarkTask, data: TaskData) -> None:
             print_medians(task, turns, "to the longest length" if padded else "to the longest of a batch")
 
 
-def print_medians(task: BenchmarkTask, turns: InTurns, padding: str) -> None:
-    """Print the median times of a comparison.
+def print_medians(task: BenchmarkTask, turns: AlternatingSteps, padding: str) -> None:
+    """Print the median times of one comparison of the two trainers.
 
-    padding: description of how transformers' batches are padded.
+    turns: the callback that has timed the steps.
+    padding: description of how transformers' batches were padded.
     """
     (wall, cpu), (peer_wall, peer_cpu) = turns.ours.medians(), turns.peer.medians()
     print(f"{task.name}, a step of {task.batch_size} examples at {task.length}, medians of {STEPS}: "

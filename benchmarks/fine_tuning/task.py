@@ -1,21 +1,30 @@
-"""The two tasks of the fine-tuning benchmark, with the settings for this trainer and for transformers."""
+"""The two tasks of the fine-tuning benchmark, with the settings that both trainers use."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 N_BEST, MAX_ANSWER_TOKENS = 20, 30
-"""SQuAD's usual settings of predictions; this project's command uses the same."""
+"""Usual settings for SQuAD's predictions, which this project's command has too.
+
+They are the number of best first and last tokens to combine, and the largest number of tokens of an answer.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BenchmarkTask:
-    """A task: its name in this project's command, the metric to compare, and the settings.
+    """A task of the benchmark: its name in this project's command, the metric to compare, and the settings.
 
-    All tasks use AdamW with PyTorch's constants and no weight decay, linear warm-up and decay, and gradients
-    clipped at norm 1.0. metric: the metric's name, and the factor that turns it into points. bar: number of
-    points by which this trainer may be worse than transformers. warmup: share of all steps with a rising
-    learning rate. stride: for SQuAD, number of tokens from one span to the next.
+    Both trainers use AdamW with PyTorch's constants and no weight decay, a learning rate that rises linearly
+    and then falls linearly, and gradients clipped at norm 1.0.
+
+    metric: name of the metric.
+    points: factor that turns the metric into points.
+    bar: number of points by which this trainer may be worse than transformers.
+    length: largest number of tokens of an example.
+    rate: highest learning rate.
+    warmup: share of all steps in which the learning rate rises.
+    stride: for SQuAD, number of tokens from the beginning of one span to the beginning of the next.
     """
 
     name: str
@@ -35,12 +44,18 @@ class BenchmarkTask:
         return self.name == "squad"
 
     def as_json(self) -> dict[str, Any]:
+        """Return the settings as a dict of JSON values."""
         return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskData:
-    """The encoder's directory in Hugging Face's format, and the files for training and evaluation."""
+    """The files of a task.
+
+    weights: directory of the encoder in Hugging Face's format.
+    train: file to train on.
+    evaluation: file to predict.
+    """
 
     weights: Path
     train: Path

@@ -1,1 +1,1 @@
-"""Stages of tests and measurements of the trainer on a GPU: ``make gpu``, or ``python -m benchmarks.gpu``."""
+"""Tests and measurements of the trainer on a GPU (``make gpu`` or ``python -m benchmarks.gpu``)."""

@@ -1,7 +1,7 @@
 """Test and measure the trainer on a GPU: ``python -m benchmarks.gpu [STAGE ...]``.
 
-Each figure becomes a line of JSON in FOLDER/figures.jsonl as soon as it is known. FOLDER/logs has the output
-of each step. docs/devices.md describes the stages.
+Each measured value is written as a line of JSON to FOLDER/figures.jsonl as soon as it is known. The output of
+each step is in FOLDER/logs. docs/devices.md describes the stages.
 """
 
 import argparse
@@ -18,14 +18,17 @@ from benchmarks.gpu.stages import STAGES, USUAL, StageSettings, find_stage, list
 from benchmarks.gpu.summary import summarise
 
 CONTEXT_SECONDS = 120.0
-"""Time limit for finding the device."""
+"""Seconds in which the device must answer. After them it counts as missing."""
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run the stages. Return 0 if every step succeeded, 1 if one failed, 2 for wrong usage or a missing
-    device.
+    """Run the stages that the command line names.
+
+    Returns 0 if every step succeeded, 1 if a step failed, and 2 for wrong usage or a missing device.
+
+    words: the command line. None: that of this process.
     """
-    given = _parser().parse_args(words)
+    given = _make_parser().parse_args(words)
     names = given.stages or list(USUAL)
     folder = Path(given.output).resolve()
     plan = StageSettings(
@@ -35,7 +38,7 @@ def main(words: list[str] | None = None) -> int:
         processes=given.processes,
     )
     only = [name for name in given.only.split(";") if name]
-    if fault := find_fault(names, only, plan):
+    if fault := find_wrong_names(names, only, plan):
         print(f"benchmarks.gpu: {fault}", file=sys.stderr)
         return 2
     folder.mkdir(parents=True, exist_ok=True)
@@ -53,8 +56,11 @@ def main(words: list[str] | None = None) -> int:
     return 0 if all(sound) else 1
 
 
-def find_fault(stages: list[str], only: list[str], plan: StageSettings) -> str | None:
-    """Return what is wrong with the stages and steps that the command line names, or None."""
+def find_wrong_names(stages: list[str], only: list[str], plan: StageSettings) -> str | None:
+    """Return an error message if the command line names an unknown stage or step. Returns None otherwise.
+
+    only: the steps that --only names.
+    """
     for name in stages:
         if name not in STAGES:
             return f"there is no stage {name!r}; the stages are {', '.join(STAGES)}"
@@ -66,9 +72,9 @@ def find_fault(stages: list[str], only: list[str], plan: StageSettings) -> str |
 
 
 def find_context(device: str) -> dict[str, str] | str:
-    """Return the device's name and torch's version, or the text of an error.
+    """Return the device's name and torch's version, or an error message if the device cannot be used.
 
-    This is done in another process, which may hang.
+    They are found in another process, because a broken device may let it hang.
     """
     command = [sys.executable, "-m", "benchmarks.gpu.context", device]
     try:
@@ -83,7 +89,7 @@ def find_context(device: str) -> dict[str, str] | str:
     return context
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Timing of work on the GPU, which runs asynchronously, and its peak memory."""
+"""Timing of work on the GPU, which goes on after a call has returned, and the GPU's peak memory."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ def wait_for_device(device: str) -> None:
 
 
 def time_call(function: Callable[[], object], device: str) -> float:
-    """Return the seconds of a call, including the work that it starts on the GPU."""
+    """Return the seconds that a call takes, including all work that it starts on the GPU."""
     wait_for_device(device)
     start = time.perf_counter()
     function()
@@ -24,7 +24,7 @@ def time_call(function: Callable[[], object], device: str) -> float:
 
 
 def time_repeated_calls(function: Callable[[], object], device: str, seconds: float) -> float:
-    """Return the mean seconds of a call, from calls repeated for about ``seconds`` seconds.
+    """Call a function for about ``seconds`` seconds, and return the mean seconds of a call.
 
     The first three calls do not count.
     """
@@ -33,6 +33,7 @@ def time_repeated_calls(function: Callable[[], object], device: str, seconds: fl
     count = max(3, round(seconds / max(once, 1e-6)))
 
     def repeat() -> None:
+        """Call the function as often as fits into the time."""
         for _ in range(count):
             function()
 
@@ -40,8 +41,8 @@ def time_repeated_calls(function: Callable[[], object], device: str, seconds: fl
 
 
 def add_peak_memory(figures: Figures, device: str) -> None:
-    """Write the largest amount of memory that PyTorch has used on the GPU to the figures file."""
+    """Write to the figures file the largest amount of memory that PyTorch has used on the GPU."""
     if device == "cuda":
         figures.add("peak memory", torch.cuda.max_memory_allocated() / 2**30, "GiB")
     else:
-        figures.absent("peak memory", NOT_HERE)
+        figures.add_absent("peak memory", NOT_HERE)

@@ -1,4 +1,4 @@
-"""Time and memory of the trainer's ``--compile-only`` with a preset."""
+"""Time and memory of the trainer's ``--compile-only`` with one of the configurations for an H100."""
 
 from benchmarks.gpu.clock import add_peak_memory, time_call
 from benchmarks.gpu.figures import Figures
@@ -12,8 +12,11 @@ from trainer.run.runtime import find_model_config, make_model, open_runtime
 from trainer.run.training_state import Training
 
 
-def compile_only(figures: Figures, sizes: Sizes, phase: str) -> None:
-    """Measure seconds and peak memory, on data with the phase's share of padding."""
+def measure_compile_only(figures: Figures, sizes: Sizes, phase: str) -> None:
+    """Measure the seconds and the peak memory of ``--compile-only``.
+
+    phase: name of the configuration. The generated data have the same share of padding as its real data.
+    """
     config = sizes.config(phase, compile_only=True)
     data = make_phase_data(config, sizes.phases[phase].fill)
     runtime, shape = open_runtime(config), find_model_config(config, data)

@@ -1,4 +1,7 @@
-"""Print the device's name and torch's version as JSON: ``python -m benchmarks.gpu.context DEVICE``."""
+"""Program that prints the device's name and torch's version as JSON.
+
+It is run with ``python -m benchmarks.gpu.context DEVICE``.
+"""
 
 import json
 import sys
@@ -7,7 +10,7 @@ from bertdata.errors import BertDataError
 
 
 def main(device: str) -> int:
-    """Print both. Return 0, or 2 if the device does not exist."""
+    """Print the device's name and torch's version. Returns 0, or 2 if the device does not exist."""
     try:
         import torch
 

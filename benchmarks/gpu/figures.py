@@ -1,4 +1,4 @@
-"""The figures file: a line of JSON for each figure, written as soon as its value is known."""
+"""The figures file: each measured value is a line of JSON, written as soon as the value is known."""
 
 import json
 import os
@@ -9,14 +9,18 @@ from typing import Any
 NAME = "figures.jsonl"
 
 NOT_HERE = "not on a processor"
-"""Reason why a GPU's figure is absent in a rehearsal (a run with small sizes on a processor)."""
+"""Reason that is written for a value which only a GPU has.
+
+It is used in a rehearsal, a run with small sizes on a processor.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figures:
-    """Writer of the lines of one step. Each line has the keys stage, step and context.
+    """Writer of one step's lines in the figures file. Each line has the keys stage, step and context.
 
-    folder: the output folder, which has the file. context: name of the device, and torch's version.
+    folder: the output folder, in which the file is.
+    context: name of the device and version of torch.
     """
 
     folder: Path
@@ -25,32 +29,46 @@ class Figures:
     context: dict[str, str]
 
     def add(self, name: str, value: float, unit: str, **details: Any) -> None:
-        """Write a figure. details: additional keys of the line."""
+        """Write a measured value.
+
+        details: further keys of the line.
+        """
         self._write({"name": name, "value": value, "unit": unit, **details})
 
-    def absent(self, name: str, reason: str) -> None:
-        """Write that the figure with this name could not be measured, and why."""
+    def add_absent(self, name: str, reason: str) -> None:
+        """Write that a value could not be measured, and the reason.
+
+        name: name of the value.
+        """
         self._write({"name": name, "absent": reason})
 
-    def ended(self, status: str, seconds: float, **details: Any) -> None:
-        """Write how the step ended: "done", "failed", "timed out" or "left out"."""
+    def add_end(self, status: str, seconds: float, **details: Any) -> None:
+        """Write how the step ended.
+
+        status: "done", "failed", "timed out" or "left out".
+        details: further keys of the line.
+        """
         self._write({"status": status, "seconds": round(seconds, 1), **details})
 
     def _write(self, line: dict[str, Any]) -> None:
+        """Append a line to the file."""
         about = {"stage": self.stage, "step": self.step}
         text = json.dumps({**about, **line, "context": self.context}) + "\n"
         with open(
-            self.folder / NAME, "a", encoding="utf-8"
-        ) as file:  # opened for appending, because several steps may write at the same time
+            self.folder / NAME,
+            "a",
+            encoding="utf-8",
+            # The file is opened for appending, because several steps may write to it at the same time.
+        ) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
 
 
 def read_figures(folder: Path, start: int = 0) -> list[dict[str, Any]]:
-    """Return the lines of the figures file from byte ``start`` on.
+    """Return the lines of the figures file. The result is empty if there is no file.
 
-    The result is empty if there is no file.
+    start: number of bytes at the beginning of the file to skip.
     """
     try:
         with open(folder / NAME, "rb") as file:
@@ -67,7 +85,7 @@ def file_size(folder: Path) -> int:
 
 
 def find_value(folder: Path, step: str, name: str) -> float | None:
-    """Return the newest value of a step's figure, or None."""
+    """Return the value with this name that the step has written last, or None if there is none."""
     found = [
         float(line["value"])
         for line in read_figures(folder)

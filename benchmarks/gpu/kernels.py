@@ -1,4 +1,4 @@
-"""Types of the CUDA kernels in a profile, recognised by the kernels' names."""
+"""Sorting of the CUDA kernels in a profile into types such as matrix products, by the kernels' names."""
 
 import re
 from collections.abc import Iterable
@@ -9,9 +9,9 @@ KINDS = (PRODUCTS, ATTENTION, OPTIMISER, COPIES, ELEMENTWISE, OTHER)
 
 _PATTERNS = (
     # The name of a Triton kernel lists all operations that are fused in the kernel. So only the beginning of
-    # the name decides.
+    # the name says which type it is.
     (r"^triton_tem", PRODUCTS),
-    (r"^triton_for", OPTIMISER),  # kernels over lists of tensors
+    (r"^triton_for", OPTIMISER),  # kernels that work on lists of tensors
     (r"^triton_", ELEMENTWISE),
     (r"flash|fmha|attention|sdpa", ATTENTION),
     (r"multi_tensor|adam|lpnorm|addcmul|lamb", OPTIMISER),
@@ -20,7 +20,7 @@ _PATTERNS = (
     (r"elementwise|layer_?norm|reduce_kernel|softmax|dropout|embedding|grad_weight", ELEMENTWISE),
     (r"index|gather|scatter|fill|loss|gelu|sort|scan", ELEMENTWISE),
 )
-"""Pairs of a pattern for lower-case kernel names and the type. The first pattern that matches decides."""
+"""Patterns for names of kernels in lower case, each with a type. The first pattern that matches decides."""
 
 
 def classify_kernel(kernel: str) -> str:
@@ -30,9 +30,9 @@ def classify_kernel(kernel: str) -> str:
 
 
 def sum_times_by_type(kernels: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """Return the sum of the kernels' times for every type, in a fixed order.
+    """Add up the kernels' times for each type. The types are always in the same order.
 
-    kernels: pairs of name and time.
+    kernels: pairs of a kernel's name and its time.
     """
     sums = dict.fromkeys(KINDS, 0.0)
     for name, time in kernels:

@@ -1,9 +1,9 @@
 """Speed of transformers' BertForPreTraining and ModernBertForMaskedLM, compiled, on padded rows.
 
-The model gets the same examples as this trainer's, with scaled-dot-product attention, bf16 autocast, dropout,
-and this trainer's clipping and fused optimiser. transformers computes the vocabulary's logits at every
-position. With ``masked_only`` they are computed at masked positions only, which shows how much of the
-difference is due to the logits.
+The model gets the same examples as this trainer's model, and has scaled-dot-product attention, bf16 autocast
+and dropout. Clipping and the fused optimiser are this trainer's. transformers' models compute the logits of
+the whole vocabulary at every position. With ``masked_only`` the logits are computed at masked positions only,
+which shows how much of the difference in speed is due to them.
 """
 
 import time
@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from benchmarks.gpu.clock import add_peak_memory, wait_for_device
 from benchmarks.gpu.figures import Figures
-from benchmarks.gpu.optimiser import make_end
+from benchmarks.gpu.optimiser import make_clipping_and_step
 from benchmarks.gpu.sizes import Sizes
 from benchmarks.gpu.updates import WARM_UP, TimedWork, add_speed, draw_updates, make_phase_data, time_updates
 from trainer.config.model import ModelConfig
@@ -27,17 +27,21 @@ from trainer.run.runtime import find_model_config, open_runtime
 from trainer.update.worker import Runtime
 
 MOST_DIVISION = 8
-"""Largest number by which micro-batches are divided to fit into memory."""
+"""Largest number by which the size of micro-batches is divided so that they fit into memory."""
 
 
-def peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, divide: int = 1) -> None:
+def measure_transformers(
+    figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, divide: int = 1
+) -> None:
     """Measure speed and memory of updates of transformers' model.
 
-    divide: number by which micro-batches are divided. It is increased if memory runs out.
+    phase: name of the configuration.
+    masked_only: True to compute logits at masked positions only.
+    divide: number by which the size of micro-batches is divided. It is doubled if memory runs out.
     """
     while True:
         try:
-            return measure_peer(figures, sizes, phase, masked_only, divide)
+            return measure_with_micro_batch_size(figures, sizes, phase, masked_only, divide)
         except torch.OutOfMemoryError:
             if divide == MOST_DIVISION:
                 raise
@@ -47,8 +51,13 @@ def peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, 
         torch.cuda.reset_peak_memory_stats()
 
 
-def measure_peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divide: int) -> None:
-    """Measure speed and memory with micro-batches that are ``divide`` times smaller."""
+def measure_with_micro_batch_size(
+    figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divide: int
+) -> None:
+    """Measure speed and memory of updates with micro-batches of a fixed size.
+
+    divide: number by which the configuration's size of micro-batches is divided.
+    """
     config = sizes.config(phase, rows=True)
     size = (config.update.batch_size or 1) // divide
     accumulation = sizes.accumulation * divide
@@ -57,7 +66,7 @@ def measure_peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, 
     runtime = open_runtime(config).changed(config, data)
     shape = find_model_config(runtime.config, data)
     drawn = draw_updates(data, runtime, size, accumulation, WARM_UP + sizes.updates)
-    make = Peer(runtime, make_peer_model(shape, masked_only), masked_only)
+    make = TransformersUpdate(runtime, make_peer_model(shape, masked_only), masked_only)
     wait_for_device(sizes.device)
     start = time.perf_counter()
     make(Update(drawn[0].batches[:1], drawn[0].position))
@@ -65,13 +74,13 @@ def measure_peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, 
     figures.add("first micro-batch of a shape", time.perf_counter() - start, "s", batch_size=size)
     timed = drawn[WARM_UP:]
     seconds = time_updates(make, drawn[:WARM_UP], timed, sizes.device)
-    work = TimedWork.of([batch for update in timed for batch in update.batches], shape)
+    work = TimedWork.count([batch for update in timed for batch in update.batches], shape)
     add_speed(figures, sizes, work, seconds, len(timed))
     add_peak_memory(figures, sizes.device)
 
 
-class Peer:
-    """Function object that makes updates of transformers' model."""
+class TransformersUpdate:
+    """Callable that makes an update of transformers' model."""
 
     def __init__(self, runtime: Runtime, model: nn.Module, masked_only: bool) -> None:
         self._device, self._config = runtime.device, runtime.config
@@ -79,7 +88,7 @@ class Peer:
         has_pairs = isinstance(model, transformers.BertForPreTraining)
         loss = compute_masked_loss if masked_only and has_pairs else compute_published_loss
         self._loss: Callable[[nn.Module, RowBatch], Tensor] = torch.compile(loss, dynamic=False)
-        self._step = make_end(self._config, self._device, self._model, fused=True)
+        self._step = make_clipping_and_step(self._config, self._device, self._model, fused=True)
         self._made = 0
 
     def __call__(self, update: Update) -> None:
@@ -96,7 +105,10 @@ class Peer:
 
 
 def make_peer_model(shape: ModelConfig, masked_only: bool) -> nn.Module:
-    """Return transformers' model of this shape. masked_only: a setting that only ModernBERT has."""
+    """Return transformers' model of this shape.
+
+    masked_only: for ModernBERT, True to compute logits at masked positions only. BERT has no such setting.
+    """
     torch.manual_seed(1)
     if isinstance(shape, ModernBertConfig):
         config = transformers.ModernBertConfig(**shape.for_transformers(), sparse_prediction=masked_only)
@@ -114,7 +126,7 @@ def compute_published_loss(model: nn.Module, batch: RowBatch) -> Tensor:
     unused = batch.masked_lm_weights == 0
     places = batch.masked_lm_positions.long().masked_fill(
         unused, length
-    )  # unused slots go to an extra column, which is cut off
+    )  # Unused slots for masks go to an extra column, which is cut off.
     labels = labels.scatter(1, places, batch.masked_lm_ids.long())[:, :length].contiguous()
     given = make_inputs(batch)
     if batch.next_sentence_labels is None:
@@ -126,7 +138,7 @@ def compute_published_loss(model: nn.Module, batch: RowBatch) -> Tensor:
 
 
 def compute_masked_loss(model: nn.Module, batch: RowBatch) -> Tensor:
-    """Return the same loss, computed by applying the head to masked positions only."""
+    """Return the loss of BERT, computed by applying the head for masked words to masked positions only."""
     hidden, pooled = model.bert(**make_inputs(batch))[:2]
     places = batch.masked_lm_positions.long()[:, :, None].expand(-1, -1, hidden.shape[-1])
     words, pairs = model.cls(hidden.gather(1, places), pooled)

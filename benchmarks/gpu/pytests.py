@@ -1,4 +1,4 @@
-"""The project's GPU tests, run in several processes."""
+"""The step that runs the project's GPU tests in several processes."""
 
 import subprocess
 import sys
@@ -10,13 +10,13 @@ from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.sizes import Sizes
 
 ON_A_PROCESSOR = ("tests/trainer/devices", "tests/trainer/model/test_model.py")
-"""Tests that a rehearsal on a processor runs instead of the tests marked ``gpu``."""
+"""Tests that are run in place of those marked ``gpu`` in a rehearsal on a processor."""
 
 
-def tests(figures: Figures, sizes: Sizes, processes: int) -> None:
-    """Run the tests and write the number of each outcome. Exit with status 1 if a test failed.
+def run_tests(figures: Figures, sizes: Sizes, processes: int) -> None:
+    """Run the tests and write how many passed, failed and were skipped. Exit with status 1 if a test failed.
 
-    The report is OUT/tests.xml.
+    pytest's report is written to OUT/tests.xml.
     """
     report = figures.folder / "tests.xml"
     report.unlink(missing_ok=True)
@@ -34,13 +34,16 @@ def tests(figures: Figures, sizes: Sizes, processes: int) -> None:
 
 
 def find_gpu_modules() -> list[str]:
-    """Return the test files with tests marked ``gpu``. Collecting all other files would take a minute."""
+    """Return the test files that contain tests marked ``gpu``.
+
+    pytest gets only these files, because collecting the tests of all others would take a minute.
+    """
     found = sorted((ROOT / "tests").rglob("test_*.py"))
     return [str(path) for path in found if "pytest.mark.gpu" in path.read_text(encoding="utf-8")]
 
 
 def count_outcomes(report: Path) -> dict[str, int]:
-    """Return the numbers of passed, failed and skipped tests in a report."""
+    """Return how many tests passed, failed and were skipped, from pytest's report."""
     suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
     all_of = {name: sum(int(suite.get(name, 0)) for suite in suites) for name in ("tests", "skipped")}
     failed = sum(int(suite.get(name, 0)) for suite in suites for name in ("failures", "errors"))

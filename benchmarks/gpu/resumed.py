@@ -1,6 +1,6 @@
-"""Test that a killed and resumed run ends with the same tensors as a run without interruption.
+"""Test that a run which is killed and resumed ends with the same tensors as an uninterrupted run.
 
-The run is a preset's, on real shards.
+The run has one of the configurations that come with the trainer, and reads real shards.
 """
 
 import os
@@ -16,7 +16,7 @@ from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.sizes import Sizes
 
 STEPS, EVERY = 40, 10
-"""Number of updates of a run, and number of updates from one checkpoint to the next."""
+"""Number of updates of a run, and number of updates after which each checkpoint is written."""
 
 SMALL_MODEL = (
     "--hidden-size=128",
@@ -30,13 +30,14 @@ SMALL_MODEL = (
     "--global-batch-size=16",
 )
 WAIT_SECONDS = 200.0
-"""Longest time to wait for the checkpoint after which a run is killed."""
+"""Longest time in seconds to wait for the checkpoint after which the run is killed."""
 
 
-def killed_and_resumed(figures: Figures, sizes: Sizes) -> None:
-    """Compare the last tensors of an uninterrupted run and of a resumed run, and write the runs' seconds.
+def compare_resumed_run(figures: Figures, sizes: Sizes) -> None:
+    """Compare the last tensors of an uninterrupted run and of a resumed run.
 
-    There are three runs: uninterrupted, killed after the second checkpoint, and resumed from it.
+    There are three runs: one is uninterrupted, one is killed after its second checkpoint, and one is resumed
+    from that checkpoint. The seconds of each are written.
     """
     place = figures.folder / "killed"
     shutil.rmtree(place, ignore_errors=True)
@@ -56,7 +57,7 @@ def killed_and_resumed(figures: Figures, sizes: Sizes) -> None:
 
 
 def make_shards(output: Path) -> None:
-    """Make shards of the sample corpus."""
+    """Make shards of the sample corpus in the directory ``output``."""
     parts = sorted(map(str, (ROOT / "golden" / "corpus").glob("part-*")))
     words = ["create", *parts, f"--output={output}", f"--vocab={ROOT / 'golden' / 'vocab.txt'}"]
     sizes = ["--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=5", "--workers=1"]
@@ -64,7 +65,11 @@ def make_shards(output: Path) -> None:
 
 
 def make_command(place: Path, name: str, device: str) -> list[str]:
-    """Return the command that trains the preset with a small model on the shards."""
+    """Return the command that trains a small model with the configuration on these shards.
+
+    place: directory of shards and runs.
+    name: name of the run.
+    """
     words = [
         "pretrain",
         "--config=bert_large_phase1_h100",
@@ -78,9 +83,13 @@ def make_command(place: Path, name: str, device: str) -> list[str]:
 
 
 def kill_after_checkpoint(words: list[str], run: Path, number: int) -> int:
-    """Start the run and send SIGKILL to its process group when the checkpoint exists.
+    """Start the run, and kill its process group with SIGKILL when a certain checkpoint exists.
 
-    Return the number of its newest checkpoint. number: the update of the checkpoint to wait for.
+    Returns the number of the newest checkpoint.
+
+    words: the command.
+    run: directory of the run.
+    number: number of updates after which the checkpoint is written.
     """
     process = subprocess.Popen(words, start_new_session=True)
     try:
@@ -99,7 +108,7 @@ def kill_after_checkpoint(words: list[str], run: Path, number: int) -> int:
 
 
 def list_checkpoints(run: Path) -> list[int]:
-    """Return the update numbers of the run's checkpoints."""
+    """Return the numbers of the run's checkpoints. A checkpoint's number is that of its update."""
     return [int(path.name.rpartition("-")[2]) for path in run.glob("checkpoints/step-????????")]
 
 

@@ -1,4 +1,4 @@
-"""Runner of a stage's steps. Each step is a process with a time limit, whose output is kept in files."""
+"""Runs the steps of a stage. Each step is a process with a time limit, whose output is kept in files."""
 
 import os
 import re
@@ -20,16 +20,17 @@ AT_ONCE = 4
 """Number of steps that may run at the same time."""
 
 TAIL_LINES = 6
-"""Number of lines of a failed step's error output in its figure line and in the summary."""
+"""Number of lines of a failed step's error output that are shown in the summary and in the figures file."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BenchmarkStep:
-    """A process of a stage.
+    """A step of a stage: a process that tests or measures something.
 
-    seconds: time limit. needs: number of seconds that must be left of the stage's time, or the step is left
-        out. together: True if the step measures no time, so that it may run at the same time as the steps
-        next to it.
+    seconds: time limit of the process.
+    needs: number of seconds that the stage must have left. If it has less, the step is left out.
+    together: True if the step measures no time, so that it may run at the same time as its neighbours.
+    environment: additional environment variables.
     """
 
     name: str
@@ -42,9 +43,10 @@ class BenchmarkStep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BenchmarkStage:
-    """Steps in order, and the seconds for all of them together.
+    """A stage: steps that run in this order.
 
-    absent: pairs of step and reason, for steps that this device cannot run.
+    seconds: time limit of all steps together.
+    absent: steps that this device cannot run, each with the reason.
     """
 
     name: str
@@ -54,16 +56,21 @@ class BenchmarkStage:
 
 
 ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
-"""Start of the line in which Python names an error. torch's compiler prints more lines after it."""
+"""Beginning of the line in which Python names an error. torch's compiler prints more lines after this line.
+"""
 
 
 def run_stage(stage: BenchmarkStage, folder: Path, context: dict[str, str]) -> bool:
-    """Run all steps, even if some fail. Return False if a step failed, took too long, or was left out for
-    lack of time.
+    """Run all steps of a stage, even if some fail.
+
+    Returns False if a step failed, took too long, or was left out for lack of time.
+
+    context: name of the device and version of torch.
     """
     deadline = time.monotonic() + stage.seconds
 
     def run(step: BenchmarkStep) -> bool:
+        """Run a step, and return True if it succeeded."""
         return run_step(step, Figures(folder=folder, stage=stage.name, step=step.name, context=context),
                         deadline - time.monotonic())  # fmt: skip
 
@@ -75,17 +82,20 @@ def run_stage(stage: BenchmarkStage, folder: Path, context: dict[str, str]) -> b
         else:
             outcomes += map(run, steps)
     for name, reason in stage.absent:
-        Figures(folder=folder, stage=stage.name, step=name, context=context).absent(name, reason)
+        Figures(folder=folder, stage=stage.name, step=name, context=context).add_absent(name, reason)
     return all(outcomes)
 
 
 def run_step(step: BenchmarkStep, figures: Figures, left: float) -> bool:
-    """Run a step, write its outcome, and print it in one line. left: seconds that the stage has left."""
+    """Run a step, write how it ended, and print this in one line. Returns True if the step succeeded.
+
+    left: number of seconds that the stage has left.
+    """
     title = f"{figures.stage}: {step.name}"
     if left < step.needs:
         _print_line(f"{title}: left out")
         why = f"needs {step.needs:.0f} s, the stage has {max(left, 0):.0f} s left"
-        figures.ended("left out", 0.0, error=why)
+        figures.add_end("left out", 0.0, error=why)
         return False
     logs = figures.folder / "logs"
     logs.mkdir(parents=True, exist_ok=True)
@@ -95,17 +105,21 @@ def run_step(step: BenchmarkStep, figures: Figures, left: float) -> bool:
     seconds = time.monotonic() - start
     _print_line(f"{title}: {status} in {seconds:.0f} s")
     if status == "done":
-        figures.ended(status, seconds, log=log.name)
+        figures.add_end(status, seconds, log=log.name)
         return True
     limits = f" (limit {limit:.0f} s)" if status == "timed out" else ""
-    figures.ended(status, seconds, log=log.name, exit_status=code, error=f"{_find_tail(log)}{limits}")
+    figures.add_end(status, seconds, log=log.name, exit_status=code, error=f"{_find_tail(log)}{limits}")
     return False
 
 
 def run_process(step: BenchmarkStep, log: Path, limit: float) -> tuple[str, int]:
-    """Run a step's command, with its output in LOG.out and LOG.err.
+    """Run a step's command. Its output is written to the files LOG.out and LOG.err.
 
-    Return how it ended, in a word, and its exit status. At the time limit it is killed with all its children.
+    At the time limit the process is killed with all its children. Returns a word for how it ended, and its
+    exit status.
+
+    log: path of the two files without the endings.
+    limit: time limit in seconds.
     """
     with open(f"{log}.out", "wb") as out, open(f"{log}.err", "wb") as err:
         process = subprocess.Popen(
@@ -126,22 +140,23 @@ def run_process(step: BenchmarkStep, log: Path, limit: float) -> tuple[str, int]
 
 
 def end_with_children() -> None:
-    """Make SIGTERM, which ``timeout`` sends, also end the running steps.
+    """Make the signal SIGTERM, which the program ``timeout`` sends, also end the running steps.
 
-    A step that keeps running would distort later measurements.
+    A step that kept running would distort later measurements.
     """
 
-    def end(*_: object) -> None:
+    def kill_children(*_: object) -> None:
+        """Kill all children of this process and exit."""
         for child in list(list_descendants(os.getpid())):
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         os._exit(128 + signal.SIGTERM)
 
-    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, kill_children)
 
 
 def kill_tree(process: "subprocess.Popen[bytes]") -> None:
-    """Kill a running process, its process group, and its children that have other process groups."""
+    """Kill a process, its process group, and those of its children that are in other process groups."""
     children = list(list_descendants(process.pid))
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -152,9 +167,11 @@ def kill_tree(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _find_tail(log: Path) -> str:
-    """Return the last lines of the error output, from the line that names the error on.
+    """Return the last lines of a step's error output, starting at the line that names the error.
 
-    If there is no error output, return the last lines of the standard output.
+    If there is no error output, the last lines of the standard output are returned.
+
+    log: path of the two files without the endings.
     """
     for kind in ("err", "out"):
         text = Path(f"{log}.{kind}").read_text(encoding="utf-8", errors="replace")
@@ -165,4 +182,5 @@ def _find_tail(log: Path) -> str:
 
 
 def _print_line(line: str) -> None:
+    """Print a line at once, so that it appears in a log while the next step runs."""
     print(f"benchmarks.gpu: {line}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Sizes of the measured work: the sizes of the H100 presets on a GPU, or tiny sizes for a rehearsal."""
+"""Sizes of the measured work: those of the configurations for an H100, or tiny sizes for a rehearsal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,10 +10,12 @@ from trainer.config.settings import Config
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phase:
-    """A configuration that comes with the trainer, with generated data.
+    """A configuration that comes with the trainer, changed to train on generated data.
 
-    fill: share of positions that hold a token. keys: values that replace keys of the configuration. without:
-        keys to remove, which generated data do not support.
+    config: name of the configuration.
+    fill: share of the positions of the generated data that contain a token.
+    keys: configuration keys whose values are replaced.
+    without: configuration keys to remove, because generated data do not support them.
     """
 
     config: str
@@ -24,12 +26,19 @@ class Phase:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sizes:
-    """Sizes of all stages on one device.
+    """Sizes of the work of all stages on one device.
 
-    updates: number of timed updates, each of ``accumulation`` micro-batches. seconds: time for which a
-    product or copy is repeated. tokens, masks: per micro-batch. products: inputs and outputs of a layer's
-    matrix products. head: inputs and outputs of the vocabulary's product. peak: the device's dense bf16 limit
-    in TFLOP/s, if known.
+    phases: the configurations to train with, by name.
+    accumulation: number of micro-batches of an update.
+    updates: number of updates that are timed.
+    seconds: seconds for which a matrix product or a copy is repeated.
+    copy_bytes: bytes of a copy.
+    tokens: number of tokens of a micro-batch.
+    masks: number of masked tokens of a micro-batch.
+    products: numbers of inputs and outputs of the matrix products of a layer.
+    head: numbers of inputs and outputs of the product with the vocabulary.
+    layers: number of layers.
+    peak: dense bf16 limit of the device in TFLOP/s. None if it is not known.
     """
 
     device: str
@@ -46,7 +55,10 @@ class Sizes:
     peak: float | None = None
 
     def config(self, phase: str, **more: Any) -> Config:
-        """Return the phase's configuration for this device. more: further keys to replace."""
+        """Return the configuration of a phase for this device.
+
+        more: further keys to replace.
+        """
         found = self.phases[phase]
         keys: dict[str, Any] = {"device": self.device, "generated_data": True, **found.keys, **more}
         given = make_config(["--config", found.config]).as_json()
@@ -54,7 +66,12 @@ class Sizes:
 
 
 def make_modernbert_phase(length: int, masks: int, batch_size: int, **keys: Any) -> Phase:
-    """Return ModernBERT base on sequences without padding, with as many masked tokens as its recipe draws."""
+    """Return ModernBERT base on sequences without padding, with as many masked tokens as its recipe draws.
+
+    length: number of tokens of a sequence.
+    masks: number of masked tokens of a sequence.
+    keys: further configuration keys to replace.
+    """
     sizes = {"max_seq_length": length, "max_predictions_per_seq": masks, "batch_size": batch_size}
     return Phase(
         config="modernbert_base",
@@ -83,7 +100,8 @@ FULL = Sizes(
     layers=24,
     peak=989.0,
 )
-"""BERT-Large on an H100. The peak is the limit of the SXM modules. The H200 has the same."""
+"""Sizes for an H100, mainly of BERT-Large. The peak is the limit of the SXM module, and an H200 has the same.
+"""
 
 _TINY = {
     "hidden_size": 64,
@@ -96,7 +114,8 @@ _TINY = {
     "global_batch_size": 64,
     "max_seq_length": 32,
     "max_predictions_per_seq": 5,
-    # number of positions of a flat batch, equal in both phases, so that only one shape is compiled
+    # This is the number of positions of a flat batch. It is the same in both phases, so that only one shape
+    # is compiled.
     "token_budget": 10_000,
 }
 _TINY_MODERNBERT = {
@@ -125,9 +144,12 @@ SMALL = Sizes(
     head=(64, 1008),
     layers=1,
 )
-"""Sizes for a rehearsal: every figure is produced, but the values mean nothing."""
+"""Sizes for a rehearsal on a processor: every value is produced, but the values mean nothing."""
 
 
 def find_sizes(device: str, small: bool) -> Sizes:
-    """Return the full or the small sizes for the device."""
+    """Return the sizes for the device.
+
+    small: True for the sizes of a rehearsal.
+    """
     return replace(SMALL if small else FULL, device=device)

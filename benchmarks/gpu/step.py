@@ -1,4 +1,4 @@
-"""Program that runs a step, started by the runner: ``python -m benchmarks.gpu.step MODULE.FUNCTION JSON``."""
+"""Program that runs a step: ``python -m benchmarks.gpu.step MODULE.FUNCTION JSON``. The runner starts it."""
 
 import json
 import sys
@@ -11,7 +11,10 @@ from bertdata.errors import BertDataError
 
 
 def main(words: list[str]) -> int:
-    """Call the function with the step's figures, the sizes and its options. Return the exit status."""
+    """Call the step's function, and return the exit status.
+
+    words: name of the function, and JSON with the step's name, the output folder and the function's options.
+    """
     name, text = words
     given = json.loads(text)
     module, _, function = name.partition(".")

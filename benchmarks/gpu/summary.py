@@ -1,4 +1,4 @@
-"""Summary of a run's figures, for a terminal or the end of a log."""
+"""Summary of the measured values of a run, for a terminal or for the end of a log."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -6,7 +6,12 @@ from typing import Any
 
 
 def summarise(lines: Iterable[dict[str, Any]]) -> list[str]:
-    """Return for each step a heading, its figures, its absent figures, and its error if it failed."""
+    """Return the lines of the summary.
+
+    For each step they are a heading, its values, the values that are absent, and the error if it failed.
+
+    lines: lines of the figures file.
+    """
     shown = []
     ordered = sorted(lines, key=lambda line: (line["stage"], line["step"]))
     for (stage, step), found in groupby(ordered, key=lambda line: (line["stage"], line["step"])):
@@ -26,10 +31,12 @@ def summarise(lines: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def _describe_end(line: dict[str, Any]) -> str:
+    """Return the words that say how a step ended and how long it took."""
     return f"{line['status']} in {line['seconds']:.0f} s"
 
 
 def _format_number(value: float) -> str:
+    """Return a number as text with a few significant digits."""
     if value >= 1000 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.4g}"

@@ -1,4 +1,6 @@
-"""Short runs of the trainer's command with a tiny model, to check that every precision and kernel trains."""
+"""Short runs of the trainer's command with a tiny model, to check that it trains with every precision and
+kernel.
+"""
 
 import csv
 import shutil
@@ -9,26 +11,26 @@ from benchmarks.gpu.sizes import Sizes
 from trainer.__main__ import main
 
 COMPARED = 5
-"""Number of updates whose losses are compared."""
+"""Number of updates for which the losses on the two devices are compared."""
 
 
-def three_updates(figures: Figures, sizes: Sizes, flags: list[str]) -> None:
-    """Write the loss after three updates with these flags."""
+def make_three_updates(figures: Figures, sizes: Sizes, flags: list[str]) -> None:
+    """Train for three updates with these flags of the trainer, and write the last loss."""
     rows = train_tiny(figures.folder / "runs" / figures.step, 3, [f"--device={sizes.device}", *flags])
     figures.add("loss of update 3", rows[-1], "nats")
 
 
-def processor_beside(figures: Figures, sizes: Sizes) -> None:
-    """Write the losses on the processor and on the device, and their largest difference, in fp32 without
-    dropout.
+def compare_with_processor(figures: Figures, sizes: Sizes) -> None:
+    """Write the losses of the same run on the processor and on the device, and their largest difference.
 
-    In a rehearsal, the second run is on padded rows instead of on the device.
+    Both runs are in fp32 without dropout. In a rehearsal, the second run uses padded rows instead of the
+    device.
     """
     place = figures.folder / "runs"
     flags = [f"--device={sizes.device}", *["--rows"] * (sizes.device == "cpu")]
     there = train_tiny(
         place / "losses on the processor", COMPARED, ["--device=cpu"]
-    )  # run first, because CUDA changes how the processor multiplies
+    )  # The processor runs first, because starting CUDA changes how the processor multiplies.
     here = train_tiny(place / "losses there", COMPARED, flags)
     pairs = list(zip(there, here, strict=True))
     for number, (processor, device) in enumerate(pairs, start=1):
@@ -37,7 +39,13 @@ def processor_beside(figures: Figures, sizes: Sizes) -> None:
 
 
 def train_tiny(place: Path, steps: int, flags: list[str]) -> list[float]:
-    """Train ``tiny`` on generated data in this process, without compiling. Return the loss of each update."""
+    """Train the configuration ``tiny`` on generated data, and return the loss of each update.
+
+    The run is in this process, without compiling.
+
+    place: directory of the run.
+    flags: further flags of the trainer.
+    """
     words = [
         "--config=tiny",
         "--generated-data",
@@ -47,7 +55,7 @@ def train_tiny(place: Path, steps: int, flags: list[str]) -> list[float]:
         "--vocab-size=1000",
     ]
     words += ["--seed=1", "--no-compile", "--no-progress-bar", f"--output-dir={place}", *flags]
-    shutil.rmtree(place, ignore_errors=True)  # left by earlier stages in the same folder
+    shutil.rmtree(place, ignore_errors=True)  # Earlier stages with the same folder may have left files here.
     if status := main(["pretrain", *words]):
         raise SystemExit(status)
     with (place / "training.csv").open(encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Speed of the trainer's updates, with a preset's keys or with other keys."""
+"""Speed of the trainer's updates, with the keys of a configuration that comes with it or with other keys."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -28,14 +28,15 @@ from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
 
 WARM_UP = 2
-"""Number of updates before the clock starts. A micro-batch of each shape runs before them."""
+"""Number of updates before the clock starts. Before them, one micro-batch of each shape is compiled and run.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TimedWork:
-    """Counts over the timed updates.
+    """Amount of work in the timed updates. Padding is not counted, except in ``fed``.
 
-    They leave out padding, except ``fed``, the number of tokens with padding.
+    fed: number of positions that the model gets, with padding.
     """
 
     sequences: int
@@ -44,7 +45,11 @@ class TimedWork:
     operations: float
 
     @classmethod
-    def of(cls, batches: Sequence[Batch], shape: ModelConfig) -> "TimedWork":
+    def count(cls, batches: Sequence[Batch], shape: ModelConfig) -> "TimedWork":
+        """Return the amount of work of these micro-batches.
+
+        shape: the model's configuration.
+        """
         counted = count_operations(batches, shape)
         return cls(
             sequences=sum(int(np.count_nonzero(batch.lengths())) for batch in batches),
@@ -54,7 +59,7 @@ class TimedWork:
         )
 
 
-def updates(
+def measure_updates(
     figures: Figures,
     sizes: Sizes,
     phase: str,
@@ -62,10 +67,12 @@ def updates(
     divide: int = 1,
     profile: bool = False,
 ) -> None:
-    """Measure a phase's updates: their speed, their share of the device's limits, and their memory.
+    """Measure the updates of a phase: their speed, their share of the device's limits, and their memory.
 
-    divide: factor by which micro-batches are made smaller. Their number grows by the same factor. profile:
-        also measure the kernels.
+    phase: name of the configuration.
+    keys: configuration keys to replace. None: no keys are replaced.
+    divide: number by which the size of micro-batches is divided. Their number is multiplied by it.
+    profile: True to measure the time of the GPU's kernels too.
     """
     config = sizes.config(phase, **keys or {})
     size = (config.update.batch_size or 1) // divide
@@ -78,6 +85,7 @@ def updates(
     drawn = draw_updates(data, runtime, size, accumulation, WARM_UP + sizes.updates + 1)
 
     def make(update: Update) -> None:
+        """Make an update."""
         training.update([update])
         training.advance(update.position, size * len(update.batches))
 
@@ -87,7 +95,7 @@ def updates(
         figures.add("first micro-batch of a shape", seconds, "s", tokens=batch.input_ids.numel())
     *timed, last = drawn[WARM_UP:]
     seconds = time_updates(make, drawn[:WARM_UP], timed, sizes.device)
-    work = TimedWork.of([batch for update in timed for batch in update.batches], shape)
+    work = TimedWork.count([batch for update in timed for batch in update.batches], shape)
     add_speed(figures, sizes, work, seconds, len(timed))
     figures.add("real share of the tokens fed", work.tokens / work.fed, "of 1")
     add_peak_memory(figures, sizes.device)
@@ -96,7 +104,10 @@ def updates(
 
 
 def make_phase_data(config: Config, fill: float) -> OpenedDataset:
-    """Return generated examples in the configuration's layout."""
+    """Return generated examples with the lengths and masks that the configuration asks for.
+
+    fill: share of the positions that contain a token.
+    """
     length, masks = config.data.max_seq_length, config.data.max_predictions_per_seq
     assert length is not None
     assert masks is not None
@@ -108,7 +119,11 @@ def make_phase_data(config: Config, fill: float) -> OpenedDataset:
 def draw_updates(
     data: OpenedDataset, runtime: Runtime, size: int, accumulation: int, count: int
 ) -> list[Update]:
-    """Return ``count`` updates of the data, on the device."""
+    """Load the micro-batches of ``count`` updates, and move them to the device.
+
+    size: number of examples of a micro-batch.
+    accumulation: number of micro-batches of an update.
+    """
     rows, device = find_rows(runtime.config, data), runtime.device
     form = make_form(
         rows,
@@ -138,19 +153,29 @@ def time_updates(
     timed: Sequence[Update],
     device: str,
 ) -> float:
-    """Return the seconds of the timed updates. The updates ``before`` are made first, without timing."""
+    """Return the seconds of the timed updates.
 
-    def all_of(several: Sequence[Update]) -> None:
+    make: function that makes an update.
+    before: updates that are made first and not timed.
+    timed: updates that are timed.
+    """
+
+    def make_all(several: Sequence[Update]) -> None:
+        """Make the updates, one after another."""
         for update in several:
             make(update)
 
-    time_call(lambda: all_of(before), device)
-    return time_call(lambda: all_of(timed), device)
+    time_call(lambda: make_all(before), device)
+    return time_call(lambda: make_all(timed), device)
 
 
 def add_speed(figures: Figures, sizes: Sizes, work: TimedWork, seconds: float, count: int) -> None:
-    """Write the speed: sequences, tokens without padding, operations, and their shares of the device's
-    limits.
+    """Write the speed of the timed updates: sequences, tokens and operations per second.
+
+    Padding does not count. The share of the device's limits is written too.
+
+    seconds: seconds of all updates.
+    count: number of updates.
     """
     done = work.operations / seconds / 1e12
     figures.add("sequences", work.sequences / seconds, "a second")
@@ -161,16 +186,19 @@ def add_speed(figures: Figures, sizes: Sizes, work: TimedWork, seconds: float, c
         if limit:
             figures.add(f"share of the {name}", done / limit, "of 1", limit=limit)
         else:
-            figures.absent(f"share of the {name}", "not measured" if sizes.device == "cuda" else NOT_HERE)
+            figures.add_absent(f"share of the {name}", "not measured" if sizes.device == "cuda" else NOT_HERE)
     figures.add("update", seconds / count, "s", sequences=work.sequences // count)
 
 
 def add_kernels(figures: Figures, device: str, update: Callable[[], None]) -> None:
-    """Write the time of an update's CUDA kernels by type, and the share of each type."""
+    """Write how long the CUDA kernels of an update take, by type of kernel, and the share of each type.
+
+    update: function that makes the update.
+    """
     if device != "cuda":
         update()
         for kind in KINDS:
-            figures.absent(f"kernels: {kind}", NOT_HERE)
+            figures.add_absent(f"kernels: {kind}", NOT_HERE)
         return
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         start = time.perf_counter()
@@ -187,8 +215,9 @@ def add_kernels(figures: Figures, device: str, update: Callable[[], None]) -> No
 
 
 def list_kernel_times(events: Iterable[Any]) -> list[tuple[str, float]]:
-    """Return name and milliseconds of each kernel in a profile's averages. Ranges of the profiler are left
-    out.
+    """Return the name and the milliseconds of each kernel in the averages of PyTorch's profiler.
+
+    Ranges of code, which are in the averages too, are left out.
     """
     return [
         (event.key, event.self_device_time_total / 1e3)

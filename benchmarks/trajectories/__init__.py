@@ -1,1 +1,1 @@
-"""Recorded training runs of original programs, trained again with this trainer and compared loss by loss."""
+"""Recorded training runs of original programs, which this trainer repeats to compare the losses."""

@@ -1,9 +1,10 @@
-"""Train recorded runs of original programs again and compare the losses (``docs/reliability.md``).
+"""Repeat recorded training runs of original programs, and compare the losses (``docs/reliability.md``).
 
     python -m benchmarks.trajectories [--runs DIR] [--only NAME]
 
-DIR has the folders ``runs``, ``examples`` and ``init``, or is the folder ``runs`` itself. By default it is
-the reference kit's. The exit status is 1 if a loss within the first updates differs by the bound or more.
+DIR contains the folders ``runs``, ``examples`` and ``init``, or is itself the folder ``runs``. By default it
+is the reference kit's. The exit status is 1 if the losses of one of the first updates differ by BOUND or
+more.
 """
 
 import argparse
@@ -19,13 +20,14 @@ from benchmarks.trajectories.training import Losses, train_again
 
 BOUND = 1e-4
 BOUND_UPDATES = 100
-"""Number of first updates that are compared. Small models are chaotic, so later rounding alone can separate
-two runs.
+"""Number of updates at the beginning whose losses are compared with the bound.
+
+Small models are chaotic: later, a difference in rounding may be enough to separate two runs.
 """
 
 
 def main() -> None:
-    """Train the runs again and print the table."""
+    """Repeat the runs with this trainer and print the table of differences."""
     given = _parse_arguments()
     directory = given.runs / "runs" if (given.runs / "runs").is_dir() else given.runs
     runs = sorted(directory.glob("*.json"))
@@ -48,18 +50,20 @@ def main() -> None:
 
 
 def _print_run(run: RecordedRun, losses: Losses) -> bool:
-    """Print the run's row of the table. Return True if a loss differs by the bound or more."""
-    early = losses.largest(min(BOUND_UPDATES, run.updates))
-    falls = not early < BOUND  # not written as >=, so that NaN counts as a difference too
+    """Print the run's line of the table. Returns True if a loss differs by BOUND or more."""
+    early = losses.find_largest_difference(min(BOUND_UPDATES, run.updates))
+    falls = not early < BOUND  # This is not written with >=, so that NaN counts as a difference too.
     verdict = f"{BOUND:g}{', fell' if falls else ''}"
-    end = losses.largest(run.updates)
+    end = losses.find_largest_difference(run.updates)
     cells = (run.name, run.updates, f"{early:.1e}", f"{end:.1e}", verdict, _describe_differences(run, losses))
     print(f"| {' | '.join(map(str, cells))} |", flush=True)
     return falls
 
 
 def _describe_differences(run: RecordedRun, losses: Losses) -> str:
-    """Return the known differences between this training's settings and those of the ``like`` command."""
+    """Return the known differences between the settings of this repetition and what the command ``like``
+    makes.
+    """
     found = []
     if losses.late:
         found.append(f"{losses.late} rates of the update after: the program gives no order for its counter")
@@ -69,6 +73,7 @@ def _describe_differences(run: RecordedRun, losses: Losses) -> str:
 
 
 def _parse_arguments() -> argparse.Namespace:
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(
         description="Compare the losses of recorded trainings with the product's."
     )

@@ -12,20 +12,24 @@ import numpy as np
 
 from bertdata.errors import InputError
 
-_SAME = re.compile(r"^as ([\w.-]+)")
-"""Pattern of ``as NAME ...`` at the start of a text.
+_REFERENCE = re.compile(r"^as ([\w.-]+)")
+"""Pattern of the words ``as NAME ...`` at the start of a text in a run's file.
 
-It means that the text continues the same text of the run NAME.
+They mean that the text begins with the same text of the run NAME.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRun:
-    """A recorded training run, as the reference kit stores it.
+    """A recorded training run, as a file of the reference kit stores it.
 
-    original: description of the program. settings: its flags, or words such as ``lr 5e-4``. examples: file of
-    its examples. micro_batches: lists of example numbers in the order of training, ``in_update`` lists per
-    update. losses: loss of each micro-batch before its update. rates: learning rate for each micro-batch.
+    original: description of the program.
+    settings: the program's flags, or words such as ``lr 5e-4``.
+    examples: file of its examples.
+    micro_batches: numbers of the examples of each micro-batch, in the order of training.
+    in_update: number of micro-batches of an update.
+    losses: loss of each micro-batch, computed before its update.
+    rates: learning rate at each micro-batch. None if it was not recorded.
     """
 
     name: str
@@ -39,42 +43,43 @@ class RecordedRun:
 
     @property
     def updates(self) -> int:
-        """Number of updates that were made. The recorded order of examples may be longer."""
+        """Number of updates that were made. The recorded order of examples may go on after them."""
         return len(self.losses) // self.in_update
 
     @property
     def update_losses(self) -> list[float]:
-        """Mean loss over each update's micro-batches."""
+        """For each update, the mean loss of its micro-batches."""
         found = np.reshape(np.asarray(self.losses)[: self.updates * self.in_update], (-1, self.in_update))
         return [float(value) for value in found.mean(axis=1)]
 
     @cached_property
     def columns(self) -> dict[str, Any]:
-        """Arrays of the examples by name."""
+        """The examples as arrays, by the name of the column."""
         with np.load(self.examples) as stored:
             return dict(stored)
 
     @property
     def task(self) -> str:
-        """Name of the training task, recognised by the columns of the examples."""
+        """Name of the training task. It is recognised by the columns of the examples."""
         if "answer_starts" in self.columns:
             return "squad"
         return "classification" if "label_ids" in self.columns else "pretraining"
 
     @property
     def clips_whole(self) -> bool:
-        """Returns True if the original program was changed to clip by the norm over all gradients."""
+        """True if the original program was changed to clip by the norm of all gradients together."""
         return "norm of summed rows" in self.original
 
     @property
     def is_packed(self) -> bool:
-        """Returns True if each micro-batch is a packed row of ModernBERT's loader."""
+        """True if each micro-batch is a packed row (a row of several examples) of ModernBERT's loader."""
         return self.kind == "modernbert" and "rows of" in self.settings
 
     @property
     def kind(self) -> str:
-        """Type of the model, recognised by the program's description. The first weights are stored by this
-        type.
+        """Type of the model, under which the kit stores its first weights.
+
+        It is recognised by the description of the program.
         """
         words = f"{self.name} {self.original}".lower()
         return next((kind for kind in ("modernbert", "roberta") if kind in words), "bert")
@@ -82,7 +87,7 @@ class RecordedRun:
     def number(self, pattern: str, default: float | None = None) -> float:
         """Return the number that follows a pattern in the settings.
 
-        Raises InputError if there is none and no default.
+        Raises InputError if the settings have no such number and there is no default.
         """
         found = re.search(rf"\b{pattern}[ =]*([-+.\de]*\d)", self.settings)
         if found:
@@ -93,7 +98,10 @@ class RecordedRun:
 
 
 def read_run(path: Path, root: Path) -> RecordedRun:
-    """Read a run's file. root: directory of its examples and first weights."""
+    """Read the file of a recorded run.
+
+    root: directory of the examples and first weights.
+    """
     values = json.loads(path.read_text())
     return RecordedRun(
         name=path.stem,
@@ -108,12 +116,12 @@ def read_run(path: Path, root: Path) -> RecordedRun:
 
 
 def _resolve_text(path: Path, key: str) -> str:
-    """Return a text of a run's file.
+    """Return the text of a key in a run's file.
 
-    If the text starts with ``as NAME``, the same text of the run NAME is added to it.
+    If the text starts with ``as NAME``, these words are replaced by the text of the same key in the run NAME.
     """
     values = json.loads(path.read_text())
     text = str(values[key])
-    named = _SAME.match(str(values["original"])) or _SAME.match(str(values["settings"]))
+    named = _REFERENCE.match(str(values["original"])) or _REFERENCE.match(str(values["settings"]))
     model = path.parent / f"{named[1]}.json" if named else path
     return text if model == path or not model.exists() else f"{text}; {_resolve_text(model, key)}"

@@ -1,7 +1,7 @@
-"""Trainer configurations for recorded runs.
+"""Trainer configurations that repeat recorded runs.
 
-They come from the trainer's ``like`` command if it knows the run's program, otherwise from a configuration
-that comes with the trainer.
+If the trainer's command ``like`` knows the program of a run, it makes the configuration. Otherwise a
+configuration that comes with the trainer is used.
 """
 
 import re
@@ -18,34 +18,34 @@ from trainer.config.files import read_config
 from trainer.config.sections.model import MODEL_SECTION, MODERNBERT_SECTION
 from trainer.config.sections.section import Section
 from trainer.config.settings import DEVICE_OPTIONS, Config
-from trainer.programs.choice import DOOR, find_meaning
+from trainer.programs.choice import DOOR, translate_command_line
 from trainer.run.finetune import count_epoch_updates
 
 _LENGTH, _MASKS = "64", "10"
 _WARMUP = "warm-?up(?:_steps|_proportion)?"
 _RATE = "(?:lr|learning_rate)"
 _BETAS = r"betas ([\d.]+) ([\d.]+)"
-_OF_PLACE = {
+_MACHINE_KEYS = {
     **{"device": "cpu", "device_options": {}, "world_size": None, "dist": False, "replicas": None},
     **{"compile": False, "resume": False, "resume_step": None, "phase2": False, "start_moments": False},
     **{"model_config": None, "steps_this_run": None, "vocab": None, "json_summary": None},
     **{"task_train_file": None, "task_eval_file": None, "task_predict_file": None, "task_dir": None},
 }
-"""Configuration keys for the machine and the files.
-
-The run uses one process on a processor, and examples in the recorded order.
+"""Configuration keys for the machine and the files: one process on a processor, examples in the recorded
+order.
 """
 
 
 def make_config(run: RecordedRun, start: Path, place: Path) -> Config:
-    """Return the configuration with which the trainer repeats a run.
+    """Return the configuration with which this trainer repeats a run.
 
-    start: directory of the first weights. place: directory for the run's output.
+    start: directory of the first weights.
+    place: directory for the output.
     """
     keys = _find_program_keys(run, place)
     if keys is None:
         keys = _find_shipped_keys(run)
-    keys |= {name: value for name, value in _OF_PLACE.items() if name in keys or value is not None}
+    keys |= {name: value for name, value in _MACHINE_KEYS.items() if name in keys or value is not None}
     keys |= {"start_from_ckpt": str(start), "output_dir": str(place), "accumulation": run.in_update}
     keys |= {"batch_size": max(map(len, run.micro_batches)), "global_batch_size": None}
     keys |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "train_data": None}
@@ -58,28 +58,31 @@ def make_config(run: RecordedRun, start: Path, place: Path) -> Config:
     counted = re.search(r"(\d+) examples", run.settings)
     if keys.get("num_train_epochs") is None:
         return Config.of(**keys)
-    if counted is None:  # the run's settings do not give epochs, only the number of updates
+    if counted is None:  # Here the run's settings do not give a number of epochs, only the number of updates.
         return Config.of(**keys | {"num_train_epochs": None, "steps": run.updates})
     config = Config.of(**keys)
     return config.changed(**count_epoch_updates(config, int(counted[1]), config.update.examples(1)))
 
 
 def _find_program_keys(run: RecordedRun, place: Path) -> dict[str, Any] | None:
-    """Return the keys that ``like`` makes of the run's command line.
+    """Return the configuration keys that the command ``like`` makes of the run's command line.
 
-    Returns None if it does not know the program.
+    Returns None if ``like`` does not know the program.
     """
-    for pattern, words in _DOORS.items():
+    for pattern, words in _COMMAND_LINE_MAKERS.items():
         if re.search(pattern, run.original):
             line = split_like_line(DOOR, words(run))
-            phases = find_meaning(line.program, line.given).phases
+            phases = translate_command_line(line.program, line.given).phases
             is_second = "--phase2" in run.settings
             return dict(phases[-1 if is_second else 0])
     return None
 
 
 def _make_command_line(program: str, flags: Mapping[str, str | None]) -> list[str]:
-    """Return a command line of flags with their values. None as a value means a switch."""
+    """Return the command line of a program.
+
+    flags: value of each flag. None: the flag has no value.
+    """
     found = [program]
     for name, value in flags.items():
         found += [f"--{name}"] if value is None else [f"--{name}={value}"]
@@ -87,7 +90,10 @@ def _make_command_line(program: str, flags: Mapping[str, str | None]) -> list[st
 
 
 def _list_flags(run: RecordedRun) -> dict[str, str | None]:
-    """Return the flags in the run's settings, without flags for files."""
+    """Return the flags that the run's settings contain, except those that name files.
+
+    A value of None means that the flag has no value.
+    """
     found: dict[str, str | None] = {}
     words = shlex.split(re.sub(r"\([^)]*\)", "", run.settings))
     for word, following in zip(words, [*words[1:], "--"], strict=True):
@@ -99,11 +105,13 @@ def _list_flags(run: RecordedRun) -> dict[str, str | None]:
 
 
 def _make_mlperf_line(run: RecordedRun) -> list[str]:
+    """Return the command line of MLPerf's program."""
     files = {"bert_config_file": "bert.json", "input_file": "data", "output_dir": "out"}
     return _make_command_line("mlperf/run_pretraining.py", {**_list_flags(run), **files})
 
 
 def _make_google_line(run: RecordedRun) -> list[str]:
+    """Return the command line of Google's program."""
     flags = {"bert_config_file": "bert.json", "vocab_file": "vocab.txt", "output_dir": "out"}
     flags |= {"do_train": "true", "init_checkpoint": "start"}
     if run.task == "squad":
@@ -114,7 +122,10 @@ def _make_google_line(run: RecordedRun) -> list[str]:
 
 
 def _make_tensorflow_reader(program: str) -> Callable[[RecordedRun], list[str]]:
+    """Return a function that makes the command line of a TensorFlow program for pre-training."""
+
     def words(run: RecordedRun) -> list[str]:
+        """Return the command line of the run's program."""
         usual: dict[str, str | None] = {"max_seq_length": _LENGTH, "max_predictions_per_seq": _MASKS}
         files = {"bert_config_file": "bert.json", "input_files_dir": "data", "output_dir": "out"}
         return _make_command_line(program, {**usual, **_list_flags(run), **files, "do_train": "true"})
@@ -123,7 +134,10 @@ def _make_tensorflow_reader(program: str) -> Callable[[RecordedRun], list[str]]:
 
 
 def _make_pytorch_reader(program: str) -> Callable[[RecordedRun], list[str]]:
+    """Return a function that makes the command line of a PyTorch program for pre-training."""
+
     def words(run: RecordedRun) -> list[str]:
+        """Return the command line of the run's program."""
         if program.startswith("nvidia/") and "a9e2c1d5" in run.original:
             files = {"vocab_file": "vocab.txt"}
             return [f"{program}@a9e2c1d5", *_make_phase_line(run, files)]
@@ -133,9 +147,9 @@ def _make_pytorch_reader(program: str) -> Callable[[RecordedRun], list[str]]:
 
 
 def _make_phase_line(run: RecordedRun, more: Mapping[str, str | None]) -> list[str]:
-    """Return the command line of a phase of NVIDIA's or Habana's pre-training.
+    """Return the command line of one phase of NVIDIA's or Habana's pre-training.
 
-    more: flags that only one version of the program has.
+    more: flags that only one of the two programs has.
     """
     usual: dict[str, str | None] = {"max_seq_length": _LENGTH, "max_predictions_per_seq": _MASKS}
     files = {"config_file": "bert.json", "input_dir": "data", "output_dir": "out", "do_train": None}
@@ -145,7 +159,7 @@ def _make_phase_line(run: RecordedRun, more: Mapping[str, str | None]) -> list[s
 def _make_habana_tf_line(run: RecordedRun) -> list[str]:
     """Return the command line of Habana's TensorFlow program.
 
-    For fine-tuning, demo_bert.py starts the program, and its flags have other names.
+    For fine-tuning this is demo_bert.py, which starts the program and whose flags have other names.
     """
     if run.task == "pretraining":
         return _make_tensorflow_reader("habana-tf/run_pretraining.py")(run)
@@ -157,6 +171,7 @@ def _make_habana_tf_line(run: RecordedRun) -> list[str]:
 
 
 def _make_nvidia_tuning_line(run: RecordedRun) -> list[str]:
+    """Return the command line of NVIDIA's program for fine-tuning."""
     files: dict[str, str | None] = {
         "config_file": "bert.json",
         "init_checkpoint": "start",
@@ -177,6 +192,7 @@ def _make_nvidia_tuning_line(run: RecordedRun) -> list[str]:
 
 
 def _make_habana_tuning_line(run: RecordedRun) -> list[str]:
+    """Return the command line of Habana's program for fine-tuning."""
     flags: dict[str, str | None] = {"model_name_or_path": "base", "data_type": "fp32", "data_dir": "data"}
     flags |= {"task_name": "squad" if run.task == "squad" else "mrpc", "max_steps": str(run.updates)}
     flags |= {"learning_rate": str(run.number(_RATE)), "batch_size": f"{run.number('batch', 8):.0f}"}
@@ -188,6 +204,7 @@ def _make_habana_tuning_line(run: RecordedRun) -> list[str]:
 
 
 def _make_transformers_line(run: RecordedRun) -> list[str]:
+    """Return the command line of transformers' example script for the run's task."""
     flags: dict[str, str | None] = {"model_name_or_path": "bert", "output_dir": "out", "do_train": "true"}
     flags |= {"learning_rate": str(run.number(_RATE)), "max_steps": str(run.updates)}
     flags |= {"weight_decay": str(run.number("weight.decay", 0.0))}
@@ -209,7 +226,7 @@ def _make_transformers_line(run: RecordedRun) -> list[str]:
     return _make_command_line("huggingface/run_glue.py", {**flags, "task_name": "mrpc"})
 
 
-_DOORS: Mapping[str, Callable[[RecordedRun], list[str]]] = {
+_COMMAND_LINE_MAKERS: Mapping[str, Callable[[RecordedRun], list[str]]] = {
     r"mlcommons": _make_mlperf_line,
     r"google-research/bert": _make_google_line,
     r"transformers [0-3]\.": _make_habana_tuning_line,
@@ -220,15 +237,17 @@ _DOORS: Mapping[str, Callable[[RecordedRun], list[str]]] = {
     r"DeepLearningExamples": _make_pytorch_reader("nvidia/run_pretraining.py"),
     r"transformers .*Trainer": _make_transformers_line,
 }
-"""Functions that make the command line of a run's program, by a pattern of its description. The first match
-counts.
+"""For a pattern of the program's description, the function that makes the run's command line.
+
+The first pattern that matches counts.
 """
 
 
 def _find_shipped_keys(run: RecordedRun) -> dict[str, Any]:
-    """Return the keys of a configuration that comes with the trainer, with the run's own numbers.
+    """Return the keys of a configuration that comes with the trainer, changed to the numbers in the run's
+    settings.
 
-    Raises InputError for a program without such a configuration.
+    Raises InputError if no such configuration is known for the program.
     """
     if run.kind == "bert":
         raise InputError(
@@ -256,5 +275,5 @@ def _find_shipped_keys(run: RecordedRun) -> dict[str, Any]:
 
 
 def _choose_first_phase(value: Any) -> Any:
-    """Return a key's value. If it has a value for each of two phases, return the value for the first."""
+    """Return the value of a key for the first phase. Values for two phases are in a list."""
     return value[0] if isinstance(value, list) else value

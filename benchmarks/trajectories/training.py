@@ -1,4 +1,4 @@
-"""A recorded run repeated by this trainer, on batches in the recorded order."""
+"""Repeating a recorded run with this trainer, on batches in the recorded order."""
 
 import math
 import shutil
@@ -33,7 +33,7 @@ from trainer.data.examples import CompactExamples, gather_examples
 from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.data.padded_rows import pad_rows
-from trainer.run.configured_shape import override_stored
+from trainer.run.configured_shape import override_stored_settings
 from trainer.run.runtime import make_model, open_runtime
 from trainer.run.start_point import find_continued_shape, load_start_from
 from trainer.run.training_state import Training
@@ -47,32 +47,35 @@ _PACKED_ROW = 192
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Mean loss over each update's micro-batches, of this trainer and of the original program.
+    """Losses of this trainer and of the original program: for each update, the mean over its micro-batches.
 
-    late: number of updates for which the original program read its step counter after increasing it.
+    late: number of updates whose learning rate the original program has computed from the next step number.
+        Some programs read their step counter after it was increased.
     """
 
     ours: Sequence[float]
     theirs: Sequence[float]
     late: int
 
-    def largest(self, updates: int) -> float:
+    def find_largest_difference(self, updates: int) -> float:
         """Return the largest difference between the two programs' losses in the first ``updates`` updates."""
         pairs = zip(self.ours[:updates], self.theirs[:updates], strict=True)
         return max(abs(ours - theirs) for ours, theirs in pairs)
 
 
 def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Losses:
-    """Repeat a recorded run with this trainer. root: directory with the first weights.
+    """Repeat a recorded run with this trainer, and return both programs' losses.
 
+    root: directory with the first weights.
     updates: number of updates to make. None: all.
     """
     made = run.updates if updates is None else min(updates, run.updates)
     with tempfile.TemporaryDirectory() as place:
-        start = write_start(run, root, Path(place, "start"))
+        start = write_first_weights(run, root, Path(place, "start"))
         layout = make_layout(run)
         config = make_config(run, start, Path(place, "run"))
-        # ModernBERT has rotary positions, so a packed row may be longer than its longest sequence
+        # ModernBERT has rotary positions. So a packed row, which contains several sequences, may be longer
+        # than the longest sequence.
         if run.is_packed:
             config = config.changed(max_position_embeddings=layout.max_seq_length)
         data = OpenedDataset(name=run.name, layout=layout, shards=(), vocabulary_size=4000)
@@ -90,10 +93,11 @@ def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Los
 
 
 def _match_recorded_order(schedule: Schedule, run: RecordedRun) -> tuple[Schedule, int]:
-    """Return the schedule with the recorded order of counter reads, and the number of late reads.
+    """Change the schedule so that it gives the recorded learning rates. Also return how many updates differ.
 
     Some TensorFlow programs do not fix whether the step counter is read before or after it is increased. So
-    the recorded rate of an update is either that of the update or that of the next one. The rate shows which.
+    the recorded learning rate of an update is either that of the update or that of the next one. For each
+    update, the recorded rate shows which.
     """
     if run.rates is None:
         return schedule, 0
@@ -107,16 +111,18 @@ def _match_recorded_order(schedule: Schedule, run: RecordedRun) -> tuple[Schedul
 
 
 def _is_same_rate(rate: float, other: float) -> bool:
+    """Return True if two learning rates are equal except for rounding."""
     return math.isclose(rate, other, rel_tol=1e-5, abs_tol=1e-12)
 
 
 def _read_tuned_shape(config: Config, start: Path) -> ModelConfig:
+    """Return the shape of the model with the first weights, with the changes that the configuration makes."""
     stored = open_checkpoint(str(start), with_moments=False).expect_config()
-    return read_model_config(override_stored(config, stored.as_json()))
+    return read_model_config(override_stored_settings(config, stored.as_json()))
 
 
-def write_start(run: RecordedRun, root: Path, directory: Path) -> Path:
-    """Write the run's first weights, with its task's head, as a model directory. Return its path."""
+def write_first_weights(run: RecordedRun, root: Path, directory: Path) -> Path:
+    """Write the run's first weights, with the head of its task, as a model directory. Return its path."""
     name, head = _FIRST_WEIGHTS[run.kind], _HEADS.get(run.task)
     weights = safetensors.numpy.load_file(root / "init" / f"{name}.safetensors")
     if head is not None:
@@ -128,7 +134,7 @@ def write_start(run: RecordedRun, root: Path, directory: Path) -> Path:
 
 
 def make_layout(run: RecordedRun) -> ShardLayout:
-    """Return the layout of the run's rows: one example per row, or ModernBERT's packed rows."""
+    """Return the layout of the run's rows: one example per row, or several for ModernBERT's packed rows."""
     if run.is_packed:
         most = max(map(len, run.micro_batches))
         sizes: dict[str, Any] = {"max_seq_length": _PACKED_ROW, "max_predictions_per_seq": _PACKED_ROW}
@@ -138,11 +144,15 @@ def make_layout(run: RecordedRun) -> ShardLayout:
     return ShardLayout(max_seq_length=_LENGTHS[run.task], max_predictions_per_seq=slots, objective=objective)
 
 
-class Feeder:
-    """Maker of micro-batches from a run's examples, by their numbers."""
+class MicroBatchMaker:
+    """Maker of micro-batches from the numbers of a run's examples."""
 
     def __init__(self, run: RecordedRun, layout: ShardLayout, *, padded: bool) -> None:
-        """padded: make padded rows instead of flat batches."""
+        """Keep the run's examples.
+
+        padded: True to make padded rows. False to make flat batches, whose sequences follow each other
+            without padding.
+        """
         self._padded = padded
         self._layout, self._is_packed = layout, run.is_packed
         self._examples = CompactExamples([_make_columns(run, layout.objective)], layout)
@@ -151,7 +161,7 @@ class Feeder:
         self._budgets = Budgets([], sizes, layout, rows)
 
     def batch(self, numbers: Sequence[int]) -> Batch:
-        """Return the micro-batch of these examples."""
+        """Return the micro-batch of the examples with these numbers."""
         count = len(numbers)
         row_ends = np.array([count]) if self._is_packed else np.arange(count) + 1
         piece = self._examples, np.array(numbers), np.arange(count)
@@ -160,7 +170,7 @@ class Feeder:
 
 
 def _make_columns(run: RecordedRun, objective: str) -> Any:
-    """Return the run's examples as this project's columns."""
+    """Convert the run's examples to this project's batch of examples."""
     given = run.columns
     found = {"ids": given["ids"], "ends": given["ends"].astype(np.uint32)}
     masks = {
@@ -180,8 +190,8 @@ def _make_columns(run: RecordedRun, objective: str) -> Any:
 
 
 def _make_updates(training: Training, run: RecordedRun, layout: ShardLayout, updates: int) -> list[float]:
-    """Make the run's first updates. Return the mean loss over each update's micro-batches."""
-    feeder = Feeder(run, layout, padded=training.runtime.has_rows)
+    """Make the first updates of the run. Return for each update the mean loss of its micro-batches."""
+    feeder = MicroBatchMaker(run, layout, padded=training.runtime.has_rows)
     position, found = Position(0, 0), list[Tensor]()
     for number in range(updates):
         first = number * run.in_update

@@ -1,1 +1,4 @@
-"""Plans of datasets, and the tasks that create their shards. The command line and Beam use the same ones."""
+"""The plan of a dataset, and the tasks that create its shards.
+
+Both the command line and the Beam pipelines run these tasks.
+"""

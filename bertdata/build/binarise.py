@@ -15,8 +15,8 @@ from bertdata.dataset.binarised_manifest import (
     BINARISED_KIND,
     BinarisedInput,
     BinarisedManifest,
+    make_binarised_plan,
     parse_binarised_manifest,
-    plan_terms,
 )
 from bertdata.errors import InputError
 from bertdata.examples.columns import Array
@@ -36,18 +36,19 @@ from bertdata.tokens.load import tokenizer_of, vocabulary_of
 
 TRAIN_BIN, TRAIN_INDEX = "train.bin", "train.idx"
 
-Told = Callable[[int, int, str], None]
-"""Progress callback.
+ProgressCallback = Callable[[int, int, str], None]
+"""Function that is called whenever a file is finished.
 
-It gets the number of finished files, the number of all files, and a line about the file just finished.
+Its arguments are the number of finished files, the number of all files, and a line of text about the finished
+file.
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BinarisedText:
-    """A finished fairseq directory.
+    """The result of writing a directory in fairseq's binary format.
 
-    tokens: number of ids, including the ``</s>`` of each line.
+    tokens: number of token ids in the directory, including the ``</s>`` at the end of each line.
     """
 
     directory: str
@@ -57,9 +58,9 @@ class BinarisedText:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinesTask:
-    """A task for a worker process: encode the lines of one text file.
+    """The task of encoding the lines of one text file as token ids.
 
-    ``encode_lines`` does the task and returns an EncodedLines.
+    Tasks are sent to worker processes, which pass them to ``encode_lines``.
     """
 
     path: str
@@ -68,12 +69,13 @@ class LinesTask:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class EncodedLines:
-    """The encoded lines of one file.
+    """The lines of one text file as token ids.
 
-    ids: ids of all lines in fairseq's numbering, each line followed by ``</s>``.
-    ends: end of each line in ``ids``.
-    counts: number of occurrences of each id.
-    bytes, md5: of the text file.
+    ids: ids of all lines in fairseq's numbering. Each line is followed by the id of ``</s>``.
+    ends: for each line, the index in ``ids`` at which the line ends.
+    counts: number of times that each id occurs, indexed by id.
+    bytes: size of the text file.
+    md5: md5 of the text file.
     """
 
     ids: Array
@@ -84,7 +86,10 @@ class EncodedLines:
 
 
 def encode_lines(task: LinesTask) -> EncodedLines:
-    """Read a text file and encode its lines. Raises InputError if the file is not UTF-8 text."""
+    """Read a text file and return its lines as token ids.
+
+    Raises InputError if the file is not UTF-8 text.
+    """
     data = read_identified(task.path)
     refuse_other_kinds(data, task.path)
     try:
@@ -97,8 +102,9 @@ def encode_lines(task: LinesTask) -> EncodedLines:
         rows.pop()
     vocabulary = vocabulary_of(task.tokenizer)
     found = tokenizer_of(task.tokenizer).encode_each(rows)
-    # table[id] is fairseq's id of the tokeniser's id. Then put </s> (id 2) behind each line:
-    # ids [7, 8, 9], ends [2, 2, 3] -> [7, 8, 2, 2, 9, 2], ends [3, 4, 6]. The second line is blank.
+    # table converts the tokeniser's ids to fairseq's ids. Then </s>, whose id is 2, is inserted after each
+    # line. For example, ids [7, 8, 9] with ends [2, 2, 3], where the second line is blank, become ids [7, 8,
+    # 2, 2, 9, 2] with ends [3, 4, 6].
     table = np.array(compute_fairseq_ids(vocabulary), np.uint32)
     before, ends = table[np.asarray(found.ids)], np.asarray(found.ends).astype(np.int64)
     ids = np.insert(before, ends, END)
@@ -112,36 +118,47 @@ def encode_lines(task: LinesTask) -> EncodedLines:
 
 
 def binarise_text(
-    paths: Sequence[str], output: str, tokenizer: TokenizerFile, *, workers: int, told: Told
+    paths: Sequence[str],
+    output: str,
+    tokenizer: TokenizerFile,
+    *,
+    workers: int,
+    on_progress: ProgressCallback,
 ) -> BinarisedText:
-    """Write a fairseq directory of the files' lines, in the order of the files.
+    """Write text files to a directory in fairseq's binary format, in the order of the files.
 
-    The bytes do not depend on the number of workers. If the directory is already finished for the same files
-    and tokeniser, nothing is written.
+    The written bytes do not depend on the number of workers. Nothing is written if the directory already
+    holds the finished result for the same files and tokeniser.
 
-    Raises DatasetError if the directory holds anything else or another run is writing there. Raises
-    SettingsError if fairseq's dictionary cannot represent the tokeniser. Raises InputError if a file cannot
-    be read.
+    Raises DatasetError if the directory holds anything else, or if another run is writing to it. Raises
+    SettingsError if fairseq's dictionary format cannot represent the tokeniser's tokens. Raises InputError if
+    a file cannot be read.
     """
     vocabulary = vocabulary_of(tokenizer)
     make_dictionary(vocabulary, [0] * len(compute_fairseq_ids(vocabulary)))
     roles = dict(tokenizer.roles) if isinstance(tokenizer, TokenizerJson) else {}
     record = {"kind": vocabulary.kind, "vocabulary": vocabulary.md5, "roles": roles}
     names = make_relative_names(paths)
-    commit = Commit(output, BINARISED_KIND, plan_terms(record, names), _read_terms)
+    commit = Commit(output, BINARISED_KIND, make_binarised_plan(record, names), _read_plan)
     tasks = [LinesTask(path=path, tokenizer=tokenizer) for path in paths]
     with ProcessPool(workers) as pool:
-        manifest = _find_finished(commit, paths, pool)
+        manifest = _find_finished_manifest(commit, paths, pool)
         if manifest is not None:
             commit.release_finished()
         else:
             with commit.run():
-                manifest = _write_text(commit, tasks, names, record, pool, told)
+                manifest = _write_text(commit, tasks, names, record, pool, on_progress)
     return BinarisedText(directory=output, lines=manifest.lines, tokens=manifest.tokens)
 
 
-def _find_finished(commit: Commit, paths: Sequence[str], pool: ProcessPool) -> BinarisedManifest | None:
-    """Return the directory's manifest if its files are intact and its inputs are the same. Else None."""
+def _find_finished_manifest(
+    commit: Commit, paths: Sequence[str], pool: ProcessPool
+) -> BinarisedManifest | None:
+    """Return the directory's manifest if the directory is finished and need not be written again.
+
+    This is the case if its files are undamaged and the text files still have the md5s in the manifest.
+    Returns None otherwise.
+    """
     commit.refuse_others()
     data = commit.manifest()
     if data is None:
@@ -159,11 +176,12 @@ def _write_text(
     names: Sequence[str],
     record: dict[str, Any],
     pool: ProcessPool,
-    told: Told,
+    on_progress: ProgressCallback,
 ) -> BinarisedManifest:
-    """Write all files.
+    """Encode the text files and write all files of the directory.
 
-    Nothing of an interrupted run is reused, since the dictionary counts the tokens of all lines.
+    Files of an interrupted run are not reused, because the dictionary lists the tokens of all lines by
+    frequency.
     """
     vocabulary = vocabulary_of(tasks[0].tokenizer)
     size = len(compute_fairseq_ids(vocabulary))
@@ -183,7 +201,7 @@ def _write_text(
                     tokens=len(found.ids),
                 )
             )
-            told(number, len(tasks), f"{storage.get_base_name(task.path)} ({len(found.ends)} lines)")
+            on_progress(number, len(tasks), f"{storage.get_base_name(task.path)} ({len(found.ends)} lines)")
     small = {
         TRAIN_INDEX: writer.index(),
         DICTIONARY_NAME: make_dictionary(vocabulary, counts.tolist()).dump(),
@@ -201,9 +219,10 @@ def _write_text(
     return manifest
 
 
-def _read_terms(data: bytes, where: str) -> dict[str, Any]:
-    """Return a manifest's terms: the settings that decide the directory's bytes.
+def _read_plan(data: bytes, where: str) -> dict[str, Any]:
+    """Return the settings in a manifest that decide the bytes of the directory.
 
-    The commit protocol compares them with the terms of a new run.
+    The directory protocol compares them with the settings of a new run, which may only continue a directory
+    with equal settings.
     """
-    return parse_binarised_manifest(data, where).terms()
+    return parse_binarised_manifest(data, where).make_plan()

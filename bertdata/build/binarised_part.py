@@ -22,27 +22,31 @@ from bertdata.tokens.load import vocabulary_of
 
 ENDING = ".bin"
 _LINES = 1 << 16
-"""Number of lines read at a time."""
+"""Number of lines that are read from the file at a time."""
 
 
 class BinarisedPart:
-    """A part whose lines are already token ids. A line that consists only of the end token ends a document.
+    """A text part (input file of a dataset) whose lines are already token ids.
 
-    fairseq numbers the tokens differently from the tokeniser. ``tokens.fairseq_dictionary`` defines its
-    order.
+    A line that consists only of the end token ends a document. The file uses fairseq's numbering of the
+    tokens, which ``tokens.fairseq_dictionary`` defines. It differs from the tokeniser's numbering.
 
-    name: name of the part in the manifest. None: the file's name.
+    name: name of the part in the manifest. None means the file's name.
     """
 
     def __init__(self, path: str, tokenizer: TokenizerFile, name: str | None = None) -> None:
         self.path = path
         self.name = name or storage.get_base_name(path)
         self._tokenizer = tokenizer
-        self._identities: list[FileIdentity] = []  # .idx and .bin, as they were when first read
+        # identities (size, times) of the .idx and .bin files at the first read
+        self._identities: list[FileIdentity] = []
         self._md5 = ""
 
     def input_md5(self) -> str:
-        """Return the md5 of the ``.idx`` followed by the ``.bin``. The files are hashed only once."""
+        """Return the md5 of the ``.idx`` file's bytes followed by the ``.bin`` file's bytes.
+
+        The files are read only at the first call. The md5 is kept for later calls.
+        """
         if not self._md5:
             identities = self._identify()
             digest = hashlib.md5(usedforsecurity=False)
@@ -53,7 +57,10 @@ class BinarisedPart:
         return self._md5
 
     def _identify(self) -> list[FileIdentity]:
-        """Return the sizes and times of the ``.idx`` and ``.bin`` files, as they were at the first call."""
+        """Return the size and modification time of the ``.idx`` and the ``.bin`` file at the first call.
+
+        They later show whether a file was changed while it was read.
+        """
         if not self._identities:
             self._identities = [
                 identify_file(self.path.removesuffix(ENDING) + ".idx"),
@@ -62,17 +69,18 @@ class BinarisedPart:
         return self._identities
 
     def load(self, settings: ExampleSettings) -> LoadedDocuments:
-        """Return the part's lines as documents.
+        """Read the part's lines and return them as tokenised documents.
 
-        Raises InputError if the part is damaged or has ids that the tokeniser lacks. Raises ChangedInputError
-        if the ``.idx`` or ``.bin`` file has changed since it was first read.
+        Raises InputError if the part is damaged or contains ids that the tokeniser does not have. Raises
+        ChangedInputError if the ``.idx`` or ``.bin`` file has changed since it was first read.
         """
         vocabulary = vocabulary_of(self._tokenizer)
         identities = self._identify()
         try:
             documents = self._read_documents(vocabulary)
         finally:
-            check_all_unchanged(identities)  # even after an error: a file that has changed may look damaged
+            # also checked after an error, because a file that changed while it was read may look damaged
+            check_all_unchanged(identities)
         check_documents(documents, self.path)
         entry = InputEntry(
             name=self.name,
@@ -85,10 +93,10 @@ class BinarisedPart:
         )
         return LoadedDocuments(entry=entry, documents=documents)
 
-    def skipped(self, error: InputError) -> SkippedEntry:
-        """Return the manifest entry for a part that was left out, with the reason.
+    def make_skipped_entry(self, error: InputError) -> SkippedEntry:
+        """Return the manifest entry that records why this part was left out of the dataset.
 
-        error: why the part cannot be read.
+        error: the error that reading the part raised.
         """
         size = storage.read_size(self.path)
         return SkippedEntry(name=self.name, bytes=size, md5=self.input_md5(), reason=error.reason(self.path))
@@ -100,7 +108,8 @@ class BinarisedPart:
 
         from bertdata.shards.fairseq.lines import open_lines
 
-        # fairseq_ids maps our id to fairseq's. argsort inverts a permutation: fairseq's id to ours.
+        # compute_fairseq_ids converts the tokeniser's ids to fairseq's ids. argsort inverts this permutation,
+        # so table converts fairseq's ids to the tokeniser's ids.
         table = np.argsort(np.array(compute_fairseq_ids(vocabulary), np.int64))
         table = table.astype(np.uint32 if vocabulary.wide else np.uint16)
         pieces, first = [table[:0]], 0
@@ -132,9 +141,11 @@ class BinarisedPart:
         )
 
     def _check(self, lines: Any, sizes: Any, first: int, vocabulary: Vocabulary) -> None:
-        """Raise InputError for an id outside the vocabulary, or if a line does not end with the end token.
+        """Raise InputError if an id is outside the vocabulary, or if a line does not end with the end token.
 
-        first: number of the first of these lines in the file.
+        lines: ids of consecutive lines.
+        sizes: number of ids in each line.
+        first: number of the first line in the file, for the error message.
         """
         wrong = (lines.ids < 0) | (lines.ids >= vocabulary.size)
         if wrong.any():
@@ -150,12 +161,13 @@ class BinarisedPart:
 
 
 def _find_word_starts(ids: Any, vocabulary: Vocabulary) -> bytes | None:
-    """Return a byte per id that is 1 where a word starts.
+    """Return one byte for each id, which is 1 if a word starts at the id and 0 otherwise.
 
-    Returns None if the ids themselves show word starts.
+    Returns None if word starts need not be stored, because the tokens themselves show them (as ``##`` does in
+    WordPiece).
 
-    Tokens of byte-level BPE and Unigram models begin with a blank (as ``Ġ`` or ``▁``) at the start of a word.
-    If no token of the vocabulary does, every token counts as a word.
+    Tokens of byte-level BPE and Unigram models show the start of a word by a leading blank, written as ``Ġ``
+    or ``▁``. If no token of the vocabulary begins with a blank, every token counts as a word.
     """
     import numpy as np
 

@@ -1,6 +1,6 @@
-"""The documents from which a shard is created.
+"""The documents that the examples of a shard are created from.
 
-They are the documents of one part, or of one shard of a global shuffle.
+They are the documents of one part (input file), or the documents that a global shuffle assigned to the shard.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from typing import Protocol
 
 from bertdata._native import Engine
 from bertdata.build.shuffle.gather import gather_documents
-from bertdata.build.warnings import check_documents, warn_of_dropped_bytes
+from bertdata.build.warnings import check_documents, list_dropped_byte_warnings
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.manifest import InputEntry, SkippedEntry
 from bertdata.errors import InputError
@@ -26,7 +26,11 @@ from bertdata.tokens.load import tokenizer_of, vocabulary_of
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LoadedDocuments:
-    """Tokenised documents, the manifest entry (name, size, md5) of their file, and warnings for the user."""
+    """The tokenised documents of a shard.
+
+    entry: manifest entry of the file that the documents come from, with its name, size and md5.
+    warnings: lines for the user.
+    """
 
     entry: InputEntry
     documents: Documents
@@ -34,17 +38,20 @@ class LoadedDocuments:
 
 
 class DocumentReader(Protocol):
-    """Interface for reading the documents of a shard. No file is read before ``load`` is called."""
+    """Interface of objects that read the documents of one shard.
+
+    No file is read before one of the methods is called.
+    """
 
     @property
     def name(self) -> str:
-        """Name of the input in the manifest. Empty for the whole corpus."""
+        """Name of the input in the manifest. It is empty if the documents come from all inputs."""
         ...
 
     def input_md5(self) -> str:
         """Return the input's md5.
 
-        A shard of an earlier run is kept if it was created from an input with this md5.
+        A shard that an earlier run wrote is kept if it was created from an input with the same md5.
         """
         ...
 
@@ -52,18 +59,18 @@ class DocumentReader(Protocol):
         """Return the documents. Raises InputError if the input cannot be read."""
         ...
 
-    def skipped(self, error: InputError) -> SkippedEntry:
-        """Return the manifest entry for an input that was left out, with the reason.
+    def make_skipped_entry(self, error: InputError) -> SkippedEntry:
+        """Return the manifest entry that records why this input was left out of the dataset.
 
-        error: raised by ``load``.
+        error: the error that ``load`` raised.
         """
         ...
 
 
 class PartReader:
-    """A part: a text file of sentences, which is read from disk only once.
+    """Reader of a part, which is a text file of sentences. The file is read from disk only once.
 
-    name: name of the part in the manifest. None: the file's name.
+    name: name of the part in the manifest. None means the file's name.
     """
 
     def __init__(
@@ -98,13 +105,13 @@ class PartReader:
             tokens=documents.tokens,
             unknown_tokens=documents.unknown,
         )
-        warnings = warn_of_dropped_bytes(text, self.path, self._tokenizer.dialect)
+        warnings = list_dropped_byte_warnings(text, self.path, self._tokenizer.dialect)
         warnings += warn_of_unknown_tokens(documents.unknown, documents.tokens, self.path)
         warnings += find_objective(settings.objective).warnings(documents, self.path)
-        self._text = None  # free the memory: only the ids are needed from here on
+        self._text = None  # frees memory, since only the token ids are needed from here on
         return LoadedDocuments(entry=entry, documents=documents, warnings=tuple(warnings))
 
-    def skipped(self, error: InputError) -> SkippedEntry:
+    def make_skipped_entry(self, error: InputError) -> SkippedEntry:
         bytes_in = len(self._read())
         return SkippedEntry(
             name=self.name, bytes=bytes_in, md5=self.input_md5(), reason=error.reason(self.path)
@@ -112,11 +119,11 @@ class PartReader:
 
 
 class CorpusReader:
-    """The documents of one shard of a global shuffle.
+    """Reader of the documents that a global shuffle assigned to one shard.
 
-    corpus: one manifest entry for all inputs together.
-    blocks: function that yields the bytes of the shard's sorted documents, block by block in any order. It is
-        only called if the shard must be created.
+    corpus: one manifest entry that stands for all inputs together.
+    blocks: function that yields the bytes of the shard's sorted documents as blocks, in any order. It is
+        called only if the shard must be created.
     """
 
     name = ""
@@ -138,5 +145,5 @@ class CorpusReader:
         )
         return LoadedDocuments(entry=self._corpus, documents=documents)
 
-    def skipped(self, error: InputError) -> SkippedEntry:
-        raise error  # bad inputs were already left out when the parts were sorted
+    def make_skipped_entry(self, error: InputError) -> SkippedEntry:
+        raise error  # inputs that cannot be read were left out earlier, when the parts were sorted

@@ -1,4 +1,7 @@
-"""The output of ``--dry-run``: the shards that a run would write or keep. Nothing is written."""
+"""The output of ``--dry-run``: a list of the shards that a run would write or keep.
+
+Nothing is written to the output directory.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +19,12 @@ from bertdata.io.terminal import NOTHING_WRITTEN, say
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardPreview:
-    """A shard of a future run.
+    """What a run would do with one shard.
 
-    why: why it would be written or left out. None: it would be kept.
-    text_bytes: bytes of its input text, if that exists yet. In a shuffle, an equal share of all text.
-    left_out: its part cannot be read and would be skipped.
+    why: reason for writing the shard or for leaving it out. None means that the shard would be kept.
+    text_bytes: size of the input text. It is 0 if the text does not exist yet. In a global shuffle, each
+        shard counts with an equal share of all text.
+    left_out: True if the shard would be left out, because its input cannot be read.
     """
 
     name: str
@@ -37,7 +41,7 @@ class ShardPreview:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preview:
-    """Shards that a run would write into a dataset directory, for the output of ``--dry-run``."""
+    """What a run would do with each shard of one dataset directory."""
 
     target: Target
     shards: tuple[ShardPreview, ...]
@@ -49,16 +53,16 @@ class Preview:
 
     @property
     def kept(self) -> int:
-        """Number of shards that an earlier run finished, so that they would be kept."""
+        """Number of shards that an earlier run has finished and that would be kept."""
         return sum(shard.why is None for shard in self.shards)
 
     @property
-    def bytes_to_make(self) -> float:
-        """Total size, in bytes, of the text parts whose shards would be written."""
+    def bytes_to_write(self) -> float:
+        """Total size in bytes of the input text of all shards that would be written."""
         return sum(shard.text_bytes for shard in self.shards if shard.why is not None and not shard.left_out)
 
     def lines(self) -> list[str]:
-        """Return the printed lines: the settings, the number of shards, and each shard."""
+        """Return the lines to print: the settings, the number of shards, then one line for each shard."""
         skipped = sum(shard.left_out for shard in self.shards)
         made = len(self.shards) - self.kept - skipped
         return [
@@ -79,8 +83,9 @@ def describe_settings(target: Target) -> str:
 
 
 def preview_shards(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
-    """Return, for each target dataset, which shards a run on these parts would write and which it would
-    keep.
+    """Return, for each dataset of the run, what would happen to each of its shards.
+
+    parts: paths of the input files.
     """
     md5_of = cache(compute_file_md5)
     bad = _find_bad_parts(run, parts)
@@ -103,14 +108,19 @@ def _preview_task(
     sizes: Mapping[str, int],
     md5_of: Callable[[str], str],
 ) -> list[ShardPreview]:
-    """Return the previews of a task's shards (one, or one per length bin) in one dataset."""
+    """Return what a task would do with its shards in one dataset.
+
+    bad: reasons for leaving out parts, by path.
+    sizes: sizes of the parts in bytes, by path.
+    md5_of: function that returns the md5 of a part.
+    """
     names, sources = task.shards(target), task.inputs
     reasons: list[str | None] = ["its part is yet to be made"] * len(names)
     if all(map(storage.exists, sources)):
         input_md5 = partial(_hash_input, task, md5_of)
         dataset = target.dataset
         reasons = [dataset.find_reason_to_remake(name, input_md5, dataset.read_entry(name)) for name in names]
-    # All length bins of a part are written together. If one of them must be written, so must the others.
+    # A task writes all its files together. If one of them must be written, the others must be written too.
     if any(reasons):
         others = "the run's other files" if target.settings.files_of_run else "its part's other bins"
         reasons = [why or f"{others} are made anew" for why in reasons]
@@ -127,14 +137,15 @@ def _preview_task(
 
 
 def _find_bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
-    """Return the parts that the run would leave out, judged by their beginning, with the reasons.
+    """Return the parts that the run would leave out, with the reasons. Only the beginning of each part is
+    read.
 
-    Raises InputError if the run must not leave out parts.
+    Raises InputError if there is such a part and the run does not allow parts to be left out.
     """
     dialect = run.tokenizer.dialect
     drops_bad_utf8 = dialect is not None and find_dialect(dialect).drops_bad_utf8
 
-    def problem(part: str) -> InputError | None:
+    def find_problem(part: str) -> InputError | None:
         try:
             if storage.exists(part):
                 check_beginning(part, drops_bad_utf8=drops_bad_utf8)
@@ -143,7 +154,9 @@ def _find_bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
         return None
 
     found = {
-        part: error for part, error in zip(parts, storage.map_paths(parts, problem), strict=True) if error
+        part: error
+        for part, error in zip(parts, storage.map_paths(parts, find_problem), strict=True)
+        if error
     }
     if found and not run.skip_bad:
         raise next(iter(found.values()))
@@ -151,30 +164,36 @@ def _find_bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
 
 
 def plan_tasks(run: TaskPlan, parts: Sequence[str]) -> list[ShardTask]:
-    """Return all tasks of a run, for inspection only. A shuffle's tasks lack their documents."""
+    """Return all tasks of a run. They are only meant to be inspected, not to be run.
+
+    The tasks of a global shuffle do not contain their documents.
+    """
     shards = run.targets[0].dataset.plan.settings.num_shards
     unknown = InputEntry(name="", bytes=0, md5="", documents=0, sentences=0, tokens=0)
     if run.targets[0].settings.files_of_run:
-        return [run.of_run(unknown, parts)]
+        return [run.make_run_task(unknown, parts)]
     if shards is None:
-        return [run.part(part) for part in parts]
-    return [run.shuffled(number, shards, unknown, inputs=parts) for number in range(shards)]
+        return [run.make_part_task(part) for part in parts]
+    return [run.make_shuffled_task(number, shards, unknown, inputs=parts) for number in range(shards)]
 
 
 def _hash_input(task: ShardTask, md5_of: Callable[[str], str]) -> str:
     """Return the md5 that the manifest will record for the task's input."""
     if task.number is None:
         return md5_of(task.inputs[0])
-    return compute_corpus_md5({task.plan.reader(part).name: md5_of(part) for part in task.inputs})
+    return compute_corpus_md5({task.plan.make_reader(part).name: md5_of(part) for part in task.inputs})
 
 
 def _describe_source(part: str) -> str:
-    """Return the part's path, with its size if it exists."""
+    """Return a text with the path of a part, and its size if the file exists."""
     return f"{part} ({storage.read_size(part)} bytes)" if storage.exists(part) else part
 
 
 def show_previews(previews: Sequence[Preview], estimate: Sequence[str]) -> None:
-    """Print the previews. estimate: lines about output size and time."""
+    """Print what a run would do.
+
+    estimate: lines about the size of the output and the time that the run would take.
+    """
     for found in previews:
         say(*found.lines())
     say(*estimate, NOTHING_WRITTEN)

@@ -1,6 +1,6 @@
-"""Estimate of a run's output size and time.
+"""Estimate of the output size and the time of a run, for ``--dry-run``.
 
-A sample of the text is converted to measure the speed, and the result is thrown away.
+A sample of the text is turned into examples to measure the speed. The examples are then thrown away.
 """
 
 from collections.abc import Sequence
@@ -22,15 +22,15 @@ from bertdata.tokens.load import tokenizer_of, vocabulary_of
 SMALLEST_BYTES = 1 << 16
 LARGEST_BYTES = 1 << 24
 ENOUGH_SECONDS = 0.5
-"""The sample is doubled until its conversion takes this long."""
+"""The sample of text is doubled until creating its examples takes at least this many seconds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
-    """Estimated output size and time for the shards that must be written.
+    """Estimated size and time of the shards that a run would write.
 
-    output_bytes: estimated bytes of each dataset, by its directory.
-    seconds: estimated time of a single process.
+    output_bytes: estimated size of each dataset in bytes, by its directory.
+    seconds: estimated time if a single process does all the work.
     """
 
     output_bytes: dict[str, int]
@@ -41,9 +41,10 @@ class Estimate:
     sample_part: str
 
     def lines(self, workers: int | None) -> list[str]:
-        """Return the estimate as lines of text.
+        """Return the lines of text that tell the user the estimate.
 
-        workers: number of processes. None if it is not known, and the time is then for one core.
+        workers: number of processes. None if the number is not known. The time is then given for a single
+            core.
         """
         used = min(workers, self.shards) if workers else 1
         processes = f"{used} worker{'s' if used > 1 else ''}" if workers else "one core"
@@ -59,9 +60,11 @@ class Estimate:
 def format_estimate(
     plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview], workers: int | None
 ) -> list[str]:
-    """Return the estimate as lines of text. The result is empty if no shard must be written.
+    """Estimate a run and return the lines of text that tell the user the estimate.
 
-    workers: number of processes. None if it is not known, and the time is then for one core.
+    The result is empty if no shard must be written.
+
+    workers: number of processes. None if the number is not known. The time is then given for a single core.
     """
     if all(one.kept == len(one.shards) for one in previews):
         return []
@@ -71,7 +74,7 @@ def format_estimate(
 
 def estimate_run(plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview]) -> Estimate | str:
     """Return the estimate for the shards that must be written, or a text that says why there is none."""
-    wanted = {one.directory: one.bytes_to_make for one in previews if one.bytes_to_make}
+    wanted = {one.directory: one.bytes_to_write for one in previews if one.bytes_to_write}
     targets = [target for target in plan.targets if target.dataset.directory in wanted]
     if not targets:
         return "no estimate: the text is not there yet"
@@ -80,8 +83,8 @@ def estimate_run(plan: TaskPlan, parts: Sequence[str], previews: Sequence[Previe
         sample = _grow_sample(plan, targets, part)
     except DataError as error:
         return f"no estimate: {error}"
-    # Scale the sample's sizes and times up to all text. The text is tokenised once for all datasets, but
-    # examples are created for each dataset.
+    # Scale the sizes and times of the sample up to the size of all text. Text is tokenised once for all
+    # datasets together, but examples are created separately for each dataset.
     scales = {place: size / sample.text_bytes for place, size in wanted.items()}
     return Estimate(
         output_bytes={place: round(sample.output_bytes[place] * scale) for place, scale in scales.items()},
@@ -96,10 +99,11 @@ def estimate_run(plan: TaskPlan, parts: Sequence[str], previews: Sequence[Previe
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Sample:
-    """Measurements of converting one sample of text.
+    """Sizes and times that were measured while examples of a sample of text were created.
 
-    loading: seconds to read and tokenise the text.
-    output_bytes, making: bytes and seconds per dataset directory.
+    loading: seconds that reading and tokenising the text took.
+    output_bytes: size of the examples in bytes, by dataset directory.
+    making: seconds that creating the examples took, by dataset directory.
     """
 
     text_bytes: int
@@ -109,14 +113,14 @@ class _Sample:
 
     @property
     def seconds(self) -> float:
-        """Time, in seconds, that tokenising the sample and creating all of its examples took."""
+        """Seconds that tokenising the sample and creating the examples of all datasets took."""
         return self.loading + sum(self.making.values())
 
 
 def _grow_sample(plan: TaskPlan, targets: Sequence[Target], part: str) -> _Sample:
-    """Double the sample until it takes ENOUGH_SECONDS, and return the last measurement.
+    """Double the sample until it takes ENOUGH_SECONDS. Return the measurement of the last sample.
 
-    The very first measurement is dropped, because it includes loading libraries and tables.
+    The very first measurement is not used, because it includes the time for loading libraries and tables.
     """
     size = storage.read_size(part)
     with storage.open_input(part) as file:
@@ -130,9 +134,12 @@ def _grow_sample(plan: TaskPlan, targets: Sequence[Target], part: str) -> _Sampl
 
 
 def _cut_documents(text: bytes, size: int) -> bytes:
-    """Return the text up to its last blank line, else up to its last line end. size: bytes of the whole part.
+    """Return the text up to its last blank line, so that it ends with a complete document.
 
-    A complete part is returned unchanged.
+    If there is no blank line, the text is cut after its last line. A text that already is the complete part
+    is returned unchanged.
+
+    size: size of the complete part in bytes.
     """
     for end in (b"\n\n", b"\n") if len(text) < size else ():
         if (place := text.rfind(end)) > 0:
@@ -141,7 +148,7 @@ def _cut_documents(text: bytes, size: int) -> bytes:
 
 
 def _measure_sample(plan: TaskPlan, targets: Sequence[Target], part: str, text: bytes) -> _Sample:
-    """Tokenise the text, create its examples for each dataset, and measure both."""
+    """Tokenise the text, create its examples for each dataset, and return the measured sizes and times."""
     start = perf_counter()
     documents = tokenizer_of(plan.tokenizer, plan.engine).encode([text], [part])
     check_documents(documents, part)
@@ -155,7 +162,9 @@ def _measure_sample(plan: TaskPlan, targets: Sequence[Target], part: str, text: 
 
 
 def _count_bytes(plan: TaskPlan, target: Target, documents: Documents) -> int:
-    """Write the documents' examples to memory, and return the size of this shard in bytes."""
+    """Create the documents' examples, write them as a shard in memory, and return the size of the shard in
+    bytes.
+    """
     settings = target.settings
     vocabulary = vocabulary_of(plan.tokenizer)
     examples = find_objective(settings.objective).make(documents, vocabulary, settings, plan.engine)

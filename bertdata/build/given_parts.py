@@ -1,4 +1,7 @@
-"""The parts that the user names: files, patterns, and directories written by ``bertdata segment``."""
+"""The input files of a run: the files that the user's paths, patterns and directories mean.
+
+A directory stands for the parts that ``bertdata segment`` wrote to it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,9 +24,9 @@ from bertdata.text.training_text import (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GivenParts:
-    """The text parts of a run, sorted by path.
+    """The text files that a run reads, sorted by path.
 
-    notes: lines for the user about a directory's test files, which are left out.
+    notes: lines for the user about the test files of a directory, which are left out.
     """
 
     parts: list[str]
@@ -31,14 +34,15 @@ class GivenParts:
 
 
 def find_parts(patterns: Sequence[str]) -> GivenParts:
-    """Return the text parts that the patterns name, for creating shards.
+    """Return the text files that the user's patterns mean, for creating shards.
 
-    Raises SettingsError if two shards would get the same name, or if a file name is not UTF-8. Patterns that
-    match no file, or a directory without parts, are errors of ``find_training_text``.
+    Raises SettingsError if two shards would get the same name, or if a file name is not valid UTF-8. Raises
+    the errors of ``find_training_text`` too, for example if a pattern matches no file.
     """
     found = find_training_text(patterns)
     for part, name in name_parts(found.parts).items():
-        # Python represents undecodable bytes of a file name by lone surrogates.
+        # Python represents bytes of a file name that are not valid UTF-8 by these code points (lone
+        # surrogates).
         if any("\ud800" <= character <= "\udfff" for character in name):
             raise SettingsError(
                 f"{part!a}: the name is not UTF-8, or not seen as such; rename it, or set LC_ALL=C.UTF-8"
@@ -47,10 +51,10 @@ def find_parts(patterns: Sequence[str]) -> GivenParts:
 
 
 def find_training_text(patterns: Sequence[str]) -> GivenParts:
-    """Return the text files that the patterns name. For a directory of text, its training parts.
+    """Return the text files that the user's patterns mean. A directory means its training files.
 
-    Refuses other directories, index files written by this package, held-out text next to training text, and a
-    file named twice with different spellings.
+    Raises an error for a directory without such text, for an index file that bertdata wrote, for held-out
+    text next to training text, and for a file that is named twice with different spellings.
     """
     given = expand_patterns(patterns)
     refuse_file_lists(given)
@@ -58,14 +62,14 @@ def find_training_text(patterns: Sequence[str]) -> GivenParts:
         if is_directory and list_segmented_files(path) is None:
             _refuse_directory(path)
     text = choose_training_text(given)
-    found = sorted(set(text.paths))  # a user may name both a directory and parts in it
+    found = sorted(set(text.paths))  # the user may name a directory and also files in it
     refuse_repeated(found, "its text would be read")
     refuse_held_out(found)
     return GivenParts(parts=found, notes=text.notes)
 
 
 def _refuse_directory(directory: str) -> None:
-    """Raise MissingInputError that says what the directory contains instead of text."""
+    """Raise MissingInputError, which says what the directory contains instead of text."""
     path = storage.join(directory, MANIFEST_NAME)
     if not storage.exists(path):
         refuse_unfinished(directory, storage.list_files(directory))

@@ -1,4 +1,4 @@
-"""The tokeniser that the user names: a WordPiece vocabulary, or a tokenizer.json with token roles."""
+"""The tokeniser that the user chooses: a WordPiece vocabulary or a tokenizer.json."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,13 +16,13 @@ from bertdata.tokens.load import pin_file, tokenizer_of, vocabulary_of
 from bertdata.tokens.roles import parse_roles
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
 
-_OF_VOCABULARIES = {
+_WORDPIECE_SETTINGS = {
     "dialect": "--dialect",
     "lower_case": "--lower-case or --no-lower-case",
     "keep_accents": "--keep-accents",
     "chinese_words": "--chinese-words",
 }
-"""Settings that only apply to a WordPiece vocabulary, with their flags."""
+"""Settings that apply only to a WordPiece vocabulary, each with its flag."""
 
 
 def find_given_tokenizer(
@@ -34,15 +34,18 @@ def find_given_tokenizer(
     roles: Sequence[str],
     between: str | None = None,
 ) -> TokenizerFile:
-    """Return the tokeniser named by --vocab or --tokenizer, pinned to the current contents of its file.
-
-    Raises SettingsError unless exactly one of the two is given, without settings of the other.
+    """Return the tokeniser that --vocab or --tokenizer names, with the md5 of its file's present contents.
 
     settings: settings of a dataset.
-    changes: the settings that the user has given.
+    changes: settings that the user has chosen, by name.
+    vocab: value of --vocab.
+    tokenizer: value of --tokenizer.
     roles: values of --role, which name the special tokens of a tokenizer.json.
-    between: text to put between two sentences, depending on the language of the parts. None: a blank. Ignored
-        for a vocabulary, which encodes each sentence separately.
+    between: text that joins two sentences, which depends on the language. None means a blank. It is not used
+        for a WordPiece vocabulary, which encodes each sentence separately.
+
+    Raises SettingsError unless exactly one of the two flags is given, or if a setting belongs to the other
+    flag.
     """
     if tokenizer is None:
         require(vocab is not None, "give --vocab FILE|NAME, a WordPiece vocabulary, or --tokenizer FILE|DIR")
@@ -52,7 +55,7 @@ def find_given_tokenizer(
         )
         return pin_file(_find_vocabulary(str(vocab), settings))
     require(vocab is None, "--vocab and --tokenizer: expected one of them, since each is a whole tokeniser")
-    for name, flag in _OF_VOCABULARIES.items():
+    for name, flag in _WORDPIECE_SETTINGS.items():
         require(
             name not in changes, f"{flag} goes with --vocab: a tokenizer.json says itself how text is read"
         )
@@ -61,7 +64,10 @@ def find_given_tokenizer(
 
 
 def _find_vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:
-    """Return the WordPiece vocabulary that ``--vocab`` names. Raises SettingsError if it is a directory."""
+    """Return the WordPiece vocabulary that the value of ``--vocab`` names.
+
+    Raises SettingsError if the path is a directory.
+    """
     if storage.is_directory(path):
         raise SettingsError(
             f"--vocab {path}: is a directory, expected a WordPiece vocabulary, one token a line; a model's "
@@ -77,7 +83,7 @@ def _find_vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:
 
 
 def _find_tokenizer_json(path: str, roles: Sequence[str]) -> TokenizerJson:
-    """Return the tokenizer.json at the path, which may be a model's directory."""
+    """Return the tokenizer.json at a path. The path may also be the directory of a model."""
     if not storage.exists(path):
         raise SettingsError(f"--tokenizer {path}: no such file or directory, expected a tokenizer.json")
     return find_tokenizer_json(path, parse_roles(roles))
@@ -86,11 +92,12 @@ def _find_tokenizer_json(path: str, roles: Sequence[str]) -> TokenizerJson:
 def check_tokenizer(
     file: TokenizerFile, settings: Sequence[ExampleSettings], engine: Engine | None = None
 ) -> None:
-    """Raise an error now for a broken model, a missing role or a missing package.
+    """Load the tokeniser, so that a broken file, a missing special token or a missing package is reported at
+    once.
 
-    Otherwise the error would come only with the first text.
+    Without this check the error would only come when the first text is read.
 
-    settings: the settings of all datasets.
+    settings: the settings of all datasets of the run.
     """
     if isinstance(file, VocabularyFile):
         if file.chinese_words:

@@ -1,9 +1,10 @@
-"""Names of parts in a manifest, and of the shards created from them.
+"""Names of parts (input files) in a manifest, and of the shards that are created from them.
 
-::
+A part is named by its file name. If several files have the same name, folders are put in front::
 
-    a/one.txt, b/two.txt             one.txt, two.txt
-    en/2020/p.txt, de/2020/p.txt     en/2020/p.txt, de/2020/p.txt; shards en-2020-p.txt..., de-2020-p.txt...
+    paths                            names in the manifest             shards
+    a/one.txt, b/two.txt             one.txt, two.txt                  one.txt..., two.txt...
+    en/2020/p.txt, de/2020/p.txt     en/2020/p.txt, de/2020/p.txt      en-2020-p.txt..., de-2020-p.txt...
 """
 
 import os
@@ -14,10 +15,12 @@ from bertdata.io import storage
 
 
 def name_parts(parts: Sequence[str]) -> dict[str, str]:
-    """Return each part's name, by path: its file name, preceded by folders if several files have that name.
+    """Return the name of each part in the manifest, by path.
 
-    Folders are counted from the deepest folder that contains all files of that name. So the names stay the
-    same when that folder is moved. Raises SettingsError if two parts would give shards of the same name.
+    It is the file name. If several files have this name, it is the path below the deepest folder that
+    contains all of them. The names therefore do not change if this folder is moved.
+
+    Raises SettingsError if the shards of two parts would have the same name.
     """
     by_file: dict[str, list[str]] = {}
     for part in parts:
@@ -25,25 +28,27 @@ def name_parts(parts: Sequence[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for file, group in by_file.items():
         names |= {group[0]: file} if len(group) == 1 else _add_folders(group)
-    _refuse_equal_stems([(make_shard_stem(name), part) for part, name in names.items()])
+    _check_unique_stems([(make_shard_stem(name), part) for part, name in names.items()])
     return {part: names[part] for part in parts}
 
 
 def find_names_with_folders(parts: Sequence[str]) -> dict[str, str]:
-    """Return a name with folders for each part whose file name is not unique, by path."""
+    """Return, by path, the names of those parts whose file name alone is not unique."""
     return {part: name for part, name in name_parts(parts).items() if "/" in name}
 
 
 def make_shard_stem(name: str) -> str:
-    """Return the file name of a part's shard, without the ending of its format.
+    """Return the name of the shard that is created from a part, without the ending for the file format.
 
-    Slashes in the part's name become dashes, because a dataset has no sub-directories.
+    Slashes in the name of the part become dashes, because a dataset has no sub-directories.
     """
     return name.replace("/", "-")
 
 
 def _add_folders(parts: Sequence[str]) -> dict[str, str]:
-    """Return the names of parts with equal file names: their paths below the folder that all share."""
+    """Return names for parts that have the same file name: their paths below the folder that contains all of
+    them.
+    """
     split = [_split_path(part) for part in parts]
     shared = len(os.path.commonprefix([components[:-1] for components in split]))  # noqa: RUF071 - of lists
     if not shared:
@@ -55,13 +60,16 @@ def _add_folders(parts: Sequence[str]) -> dict[str, str]:
 
 
 def _split_path(part: str) -> list[str]:
-    """Return the components of the absolute path."""
+    """Return the names of the folders and of the file in the part's absolute path."""
     path = part if storage.is_remote(part) else os.path.abspath(part.removeprefix("file://"))
     return path.split("/")
 
 
-def _refuse_equal_stems(stems: Sequence[tuple[str, str]]) -> None:
-    """Raise SettingsError if two parts have the same shard name. stems: (shard name, part) pairs."""
+def _check_unique_stems(stems: Sequence[tuple[str, str]]) -> None:
+    """Raise SettingsError if the shards of two parts would have the same name.
+
+    stems: pairs of a shard's name and the path of its part.
+    """
     found: dict[str, str] = {}
     for stem, part in stems:
         other = found.setdefault(stem, part)

@@ -1,4 +1,7 @@
-"""The plan of a run of ``create``: its checked settings, and one dataset per phase of the recipe."""
+"""The plan of a run of ``create``: the checked settings of each dataset that the run writes.
+
+A recipe (the settings of a published data set) may have two phases. Each phase is a dataset of its own.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +14,7 @@ from bertdata.config.settings import (
     LONGEST_SEQUENCE,
     ExampleSettings,
     check_setting_names,
-    convert_values,
+    convert_to_field_types,
     require,
 )
 from bertdata.dataset.manifest import DatasetPlan
@@ -29,39 +32,43 @@ from bertdata.tokens.load import vocabulary_of
 from bertdata.tokens.model_directory.keys import warn_of_unread_keys
 
 SHUFFLES = ("none", "global")
-"""Values of --shuffle: whether the documents of all parts are mixed."""
+"""Values of --shuffle. "global" mixes the documents of all parts (input files), and "none" does not."""
 
 
 def choose_settings(
     recipe_name: str | None,
     phase: int | None,
     changes: dict[str, Any],
-    of_phases: Mapping[int, dict[str, Any]] | None = None,
+    phase_changes: Mapping[int, dict[str, Any]] | None = None,
 ) -> tuple[Recipe | None, dict[str, ExampleSettings]]:
-    """Return the recipe, and the settings of each dataset by output sub-directory.
+    """Return the recipe that the user chose, and the settings of each dataset, by output sub-directory.
 
-    A dialect without a recipe selects the recipe of the same name. If a length is given for a recipe with two
-    phases, the result is a single dataset in the output directory itself. An objective that no recipe uses
-    has default settings and no recipe (None).
+    If the user chooses a dialect and no recipe, the recipe with the dialect's name is used. If the user
+    chooses a sequence length for a recipe with two phases, the result is a single dataset in the output
+    directory itself. An objective that belongs to no recipe has its default settings, and the recipe is then
+    None.
 
-    recipe_name, phase: None if the user did not choose.
-    changes: settings that override the recipe's.
-    of_phases: further settings for a single phase, by phase number.
+    recipe_name: name of the recipe. None if the user did not choose one.
+    phase: number of the phase. None if the user did not choose one.
+    changes: settings that override the recipe's settings, by name.
+    phase_changes: for each phase number, settings that override the recipe's settings in this phase only.
     """
     recipe = find_recipe(recipe_name or changes.get("dialect") or "mlperf")
     objective = changes.get("objective", recipe.objective)
     if objective != recipe.objective:
         check_without_recipe(objective, recipe_name, phase)
-        require(not of_phases, f"the objective {objective} has no recipe, so no settings of phase1 or phase2")
+        require(
+            not phase_changes, f"the objective {objective} has no recipe, so no settings of phase1 or phase2"
+        )
         return None, {"": _make_settings(objective, changes)}
     selected = recipe.select(phase)
     require(
-        not of_phases or len(recipe.phases) > 1,
+        not phase_changes or len(recipe.phases) > 1,
         f"recipe {recipe.name} has one phase, so no settings of phase1 or phase2",
     )
-    # recipe.varied names the settings in which the phases differ, for example the sequence length and the
-    # number of predictions. A user who sets all of them wants one dataset of that shape. Setting only some of
-    # them is ambiguous.
+    # recipe.varied names the settings in which the phases differ, such as the sequence length and the number
+    # of predictions. A user who sets all of them wants a single dataset with these values. If only some of
+    # them are set, it is not clear which phase the user means.
     shape = recipe.varied & set(changes)
     if len(selected) > 1 and shape:
         if shape != recipe.varied:
@@ -70,11 +77,11 @@ def choose_settings(
                 "--max-seq-length and --max-predictions-per-seq for one data set of that length"
             )
         selected = {"": recipe.phases[0]}
-        of_phases = None
-    # Three sources of settings, each overriding the one before: the recipe's settings for the phase, the
-    # user's settings, and the user's settings for this phase.
+        phase_changes = None
+    # Settings have three sources. The recipe's settings for the phase are overridden by the user's settings
+    # for all phases, which are overridden by the user's settings for this phase.
     numbers = range(1, 3) if phase is None else [phase]
-    own_changes = [(of_phases or {}).get(number, {}) for number in numbers]
+    own_changes = [(phase_changes or {}).get(number, {}) for number in numbers]
     return recipe, {
         place: _make_settings(objective, {**own, **changes, **more})
         for (place, own), more in zip(selected.items(), own_changes, strict=False)
@@ -82,7 +89,7 @@ def choose_settings(
 
 
 def check_without_recipe(objective: str, recipe: str | None, phase: int | None) -> None:
-    """Raise SettingsError if a recipe or phase is given together with an objective that has no recipe."""
+    """Raise SettingsError if the user chose a recipe or phase for an objective that belongs to no recipe."""
     find_objective(objective)
     for flag, value in (("--recipe", recipe), ("--phase", phase)):
         if value is not None:
@@ -93,10 +100,12 @@ def check_without_recipe(objective: str, recipe: str | None, phase: int | None) 
 
 
 def _make_settings(objective: str, chosen: Settings) -> ExampleSettings:
-    """Return the settings of one dataset. Settings that are not chosen have the objective's defaults."""
+    """Return the example settings of one dataset. The objective's defaults are used for settings that are not
+    chosen.
+    """
     found, chosen = find_objective(objective), {"objective": objective, **chosen}
     check_setting_names(found.settings_type, chosen)
-    settings = found.settings_type(**convert_values(found.settings_type, chosen))
+    settings = found.settings_type(**convert_to_field_types(found.settings_type, chosen))
     for name in found.batch_type.sizes():
         size = settings.layout.size(name)
         require(1 <= size <= LONGEST_SEQUENCE, f"{name} is {size}, expected 1 to {LONGEST_SEQUENCE}")
@@ -104,7 +113,7 @@ def _make_settings(objective: str, chosen: Settings) -> ExampleSettings:
 
 
 def check_shuffle(shuffle: str, num_shards: int | None) -> None:
-    """Raise SettingsError if the shuffle is unknown or does not go with the number of shards."""
+    """Raise SettingsError if the shuffle's name is unknown, or if it does not allow this number of shards."""
     if shuffle not in SHUFFLES:
         raise SettingsError(f"shuffle is {shuffle!r}, expected one of {', '.join(SHUFFLES)}")
     if shuffle == "global" and num_shards is None:
@@ -153,9 +162,9 @@ def plan_targets(
 
 
 def _fit_settings(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleSettings:
-    """Return the settings, extended by word starts if the examples need them and the container can hold them.
+    """Return the settings, changed so that word starts are stored if the examples need them.
 
-    Raises SettingsError if the container cannot hold the examples.
+    Raises SettingsError if the file format cannot hold the examples.
     """
     container, kind = find_container(settings.format), find_objective(settings.objective).batch_type
     container.check_examples(kind, settings.objective, has_masks=getattr(settings, "masks", False))
@@ -163,10 +172,10 @@ def _fit_settings(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleS
 
 
 def _store_word_starts(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleSettings:
-    """Return the settings with the objective's variant that stores word starts, if it is needed.
+    """Return the settings with the variant of the objective that also stores word starts, if they are needed.
 
-    That is the case for unmasked examples if the ids themselves do not show where a word starts. The trainer
-    needs word starts for whole-word masking.
+    Word starts are needed by unmasked examples whose tokens do not show where a word starts, because the
+    trainer needs them for whole-word masking.
     """
     objective, told = find_objective(settings.objective), vocabulary.continues_word is not None
     if WORD_STARTS in objective.unlearned and told:
@@ -180,10 +189,10 @@ def _store_word_starts(settings: ExampleSettings, vocabulary: Vocabulary) -> Exa
 
 
 def list_plan_warnings(tokenizer: TokenizerFile) -> list[str]:
-    """Return the warnings that are known before any text is read.
+    """Return the warnings about the tokeniser, which are known before any text is read.
 
-    They concern a vocabulary that is not the published file of its name, or does not fit the casing, and keys
-    of a model's tokenizer_config.json that are ignored.
+    They are about a vocabulary that differs from the published file of its name or does not suit the letter
+    case, and about keys of a model's tokenizer_config.json that are ignored.
     """
     directory = tokenizer.path if storage.is_directory(tokenizer.path) else storage.get_parent(tokenizer.path)
     unread = warn_of_unread_keys(directory or ".")

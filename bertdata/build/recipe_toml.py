@@ -1,4 +1,7 @@
-"""Printing of a recipe as a TOML file for ``create --config`` and ``segment --config``."""
+"""Printing of a recipe (the settings of a published data set) as a TOML file.
+
+The user can edit the file and pass it to ``create --config`` and ``segment --config``.
+"""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -25,14 +28,14 @@ _EXAMPLES = {
     "dedup": "exact",
     "eval_share": "1%",
 }
-"""Example values for settings whose default is empty."""
+"""Values that the file shows as examples for settings whose default is empty, by setting."""
 _SHUFFLE = '# none, or global: documents of all parts mixed, into num_shards shards\nshuffle = "none"\n'
 
 
 def format_recipe(recipe: Recipe) -> str:
-    """Return a TOML file with every setting of the recipe, each after its help text.
+    """Return the text of a TOML file that lists every setting of the recipe, each below its help text.
 
-    Settings in which the phases differ come last, in a table per phase.
+    Settings in which the phases differ come last, in one table for each phase.
     """
     kind = find_objective(recipe.objective).settings_type
     first, *others = [kind(**phase) for phase in recipe.phases]
@@ -57,9 +60,10 @@ def format_recipe(recipe: Recipe) -> str:
 
 
 def _write_text_table(recipe: Recipe) -> Iterator[str]:
-    """Yield the lines of the [text] table.
+    """Yield the lines of the table [text].
 
-    Settings with defaults, and those that need articles or records, are commented out.
+    Settings that have a default, and settings that apply only to articles or to records, are written as
+    comments.
     """
     is_nvidia = recipe.name in NVIDIA_TEXT_RECIPES
     text = SegmentSettings(recipe="nvidia" if is_nvidia else "mlperf")
@@ -88,12 +92,16 @@ def _write_settings(
     record: str | None = None,
     named: Collection[str] | None = None,
 ) -> Iterator[str]:
-    """Yield each setting of a record (None: of all) after its help text.
+    """Yield the lines for the settings of a class, each below its help text.
 
-    Settings with the value None are left out.
+    Settings whose value is None are left out.
 
     kind: the settings class.
-    named: names of the settings that are active. The others are commented out. None: all are active.
+    values: value of each setting, by name.
+    record: only settings that the manifest stores in the record (JSON object) of this name. None means all
+        settings.
+    named: names of the settings that are written as active lines. The others are written as comments. None
+        means that all are active.
     """
     for item in fields(kind):
         if values.get(item.name) is not None and record in (None, item.metadata["record"]):

@@ -1,7 +1,8 @@
-"""The unit of work of ``create``: making one shard of each target dataset from the same documents.
+"""The unit of work of ``create``: a task that creates one shard of each dataset from the same documents.
 
-These are the documents of one part, or of one shard of a global shuffle. The command line, the dry run and
-all Beam runners use these tasks. They only run the tasks in different processes.
+The documents are those of one part (input file), or those that a global shuffle assigned to the shard. The
+command line, the dry run and all Beam runners use these tasks. They differ only in the processes that run the
+tasks.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from bertdata._native import Engine
 from bertdata.build.binarised_part import ENDING as BINARISED
 from bertdata.build.binarised_part import BinarisedPart
 from bertdata.build.documents import CorpusReader, DocumentReader, LoadedDocuments, PartReader
-from bertdata.build.pair_watch import PairWatch
+from bertdata.build.pair_label_counter import PairLabelCounter
 from bertdata.build.part_names import make_shard_stem
 from bertdata.build.shuffle.keys import derive_shard_seed
 from bertdata.config.settings import ExampleSettings
@@ -34,20 +35,22 @@ from bertdata.tokens.files import TokenizerFile
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
 
 LOADING_FRACTION = 0.1
-"""Rough share of a task's time that reading and tokenising take. Only used for progress."""
+"""Rough share of a task's time that reading and tokenising take. It only serves to show progress."""
 MAKING_SHARE = 0.25
-"""Share of a shard's time that creating the examples takes. The rest is writing."""
+"""Rough share of a shard's time that creating the examples takes. The rest is writing. It only serves to show
+progress.
+"""
 
 
 def _ignore_progress(amount: int) -> None:
-    """Do nothing. This is the default of progress callbacks."""
+    """Do nothing. This function is the default for progress callbacks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """A dataset to create, with the settings of its examples.
+    """A dataset that the run creates, with the settings of its examples.
 
-    Each ShardTask writes a shard (or one per length bin) of every target.
+    Each ShardTask writes one shard of every target, or one shard for each length bin (range of lengths).
     """
 
     dataset: Dataset
@@ -56,11 +59,11 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskPlan:
-    """The settings that all tasks of a run share. Instances are pickled and sent to workers.
+    """The settings that all tasks of a run share. A plan is pickled and sent to worker processes.
 
-    targets: datasets, which share the tokenizer's dialect and casing.
-    skip_bad: leave out parts that cannot be read instead of failing.
-    names: names of parts in the manifest, by path, where they differ from the file names.
+    targets: the datasets to create. Their settings agree in the tokeniser's dialect and letter case.
+    skip_bad: True leaves out parts that cannot be read. False makes the run fail.
+    names: names of parts in the manifest, by path. Parts that are not listed are named by their file name.
     """
 
     tokenizer: TokenizerFile
@@ -73,18 +76,20 @@ class TaskPlan:
         """Load the tokeniser before the first task. All tasks of a process share it."""
         tokenizer_of(self.tokenizer, self.engine)
 
-    def part(self, path: str) -> "ShardTask":
-        """Return the task that creates the shards of one text part."""
-        reader = self.reader(path)
+    def make_part_task(self, path: str) -> "ShardTask":
+        """Return the task that creates the shards of one part (input file)."""
+        reader = self.make_reader(path)
         return ShardTask(plan=self, stem=make_shard_stem(reader.name), reader=reader, inputs=(path,))
 
-    def reader(self, path: str) -> DocumentReader:
-        """Return the object that reads and tokenises a text part, depending on the type of the file."""
+    def make_reader(self, path: str) -> DocumentReader:
+        """Return the object that reads a part as tokenised documents. The ending of the path decides its
+        type.
+        """
         if path.endswith(BINARISED):
             return BinarisedPart(path, self.tokenizer, self.names.get(path))
         return PartReader(path, self.tokenizer, self.engine, self.names.get(path))
 
-    def shuffled(
+    def make_shuffled_task(
         self,
         number: int,
         shards: int,
@@ -94,18 +99,23 @@ class TaskPlan:
     ) -> "ShardTask":
         """Return the task that creates shard ``number`` of a globally shuffled dataset.
 
-        corpus: one manifest entry for all inputs together.
-        blocks: function that yields the bytes of the shard's sorted documents, block by block in any order.
-            It is only called if the shard must be created.
+        corpus: one manifest entry that stands for all inputs together.
+        blocks: function that yields the bytes of the shard's sorted documents as blocks, in any order. It is
+            called only if the shard must be created.
+        inputs: paths of all parts.
         """
         reader = CorpusReader(corpus, self.tokenizer, blocks)
         stem = f"shard-{number:05}-of-{shards:05}"
         return ShardTask(plan=self, stem=stem, reader=reader, inputs=tuple(inputs), number=number)
 
-    def of_run(self, corpus: InputEntry, inputs: Sequence[str]) -> "ShardTask":
-        """Return a task that stands for all files of a run with ``files_of_run``, which one process creates.
+    def make_run_task(self, corpus: InputEntry, inputs: Sequence[str]) -> "ShardTask":
+        """Return a task that stands for all output files of a run with ``--as-original``.
 
-        corpus: one manifest entry for all inputs together.
+        The task is not run, since ``bertdata.build.deal`` creates these files together. It serves to find
+        finished files.
+
+        corpus: one manifest entry that stands for all inputs together.
+        inputs: paths of all parts.
         """
         reader = CorpusReader(corpus, self.tokenizer, tuple)
         return ShardTask(plan=self, stem="", reader=reader, inputs=tuple(inputs), number=0)
@@ -113,14 +123,15 @@ class TaskPlan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardTask:
-    """The task of creating one shard, or one per length bin, for each target of the plan.
+    """The task of creating one shard, or one shard for each length bin, of every dataset of the plan.
 
-    A task of ``TaskPlan.of_run`` only names the files of the run. ``bertdata.build.deal`` creates them.
+    A task that ``TaskPlan.make_run_task`` returned is not run. It only names the output files, which
+    ``bertdata.build.deal`` creates.
 
-    stem: the shards' file name without bin and container ending.
+    stem: file name of the shards without length bin and without the ending for the file format.
     inputs: paths of the parts that the task reads.
-    number: number of a global shuffle's shard, from which its random seed is derived. None: a task of one
-        part.
+    number: number of the shard in a global shuffle, from which its random seed is derived. None for a task
+        that reads a single part.
     """
 
     plan: TaskPlan
@@ -130,7 +141,7 @@ class ShardTask:
     number: int | None = None
 
     def shards(self, target: Target) -> tuple[str, ...]:
-        """Return the shards' file names in the target's dataset: one, or one per length bin."""
+        """Return the file names of the task's shards in a dataset: one name, or one for each length bin."""
         settings = target.settings
         if settings.files_of_run:
             return settings.files_of_run
@@ -138,11 +149,13 @@ class ShardTask:
         return tuple(f"{name}.{settings.format}" for name in names)
 
     def layout(self, target: Target) -> ShardLayout:
-        """Return the shape of the records in the target's shards, with the vocabulary's padding id."""
+        """Return the layout (sizes and settings) of the records in a dataset's shards, with the vocabulary's
+        padding id.
+        """
         return replace(target.settings.layout, padding_id=vocabulary_of(self.plan.tokenizer).padding_id)
 
     def settings(self, target: Target) -> ExampleSettings:
-        """Return the target's settings, with the seed of this shard."""
+        """Return the settings of a dataset, with the random seed that this shard uses."""
         if self.number is None:
             return target.settings
         return replace(
@@ -151,18 +164,20 @@ class ShardTask:
 
 
 TargetEntries = tuple[InputEntry, tuple[ShardEntry, ...]]
-"""Manifest entries of the input and of the shards made from it, for one target."""
+"""Manifest entries of a task in one dataset: the entry of the input, and the entries of the shards made from
+it.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskResult:
-    """Manifest entries of a finished task's input and shards, for each target dataset.
+    """Manifest entries of a finished task's input and shards, for each dataset.
 
     warnings: lines for the user.
-    kept: number of shards that an earlier run finished.
-    ones: by target, the number of sentence pairs with label 1. None if they were not counted, as in a kept
-        shard.
-    skipped: set if the input was left out. Then there are no entries.
+    kept: number of shards that an earlier run had finished.
+    ones: for each dataset, the number of sentence pairs with label 1. None if they were not counted, as for a
+        kept shard.
+    skipped: manifest entry of an input that was left out. There are then no other entries.
     """
 
     entries: tuple[TargetEntries, ...]
@@ -173,12 +188,15 @@ class TaskResult:
 
     @property
     def shards(self) -> tuple[ShardEntry, ...]:
-        """The manifest entries of the shards that the task wrote or kept, over all targets."""
+        """Manifest entries of all shards that the task wrote or kept, in all datasets."""
         return tuple(shard for _, shards in self.entries for shard in shards)
 
     @property
     def line(self) -> str:
-        """Progress line about the shards. Both phases' shards have the same name, so it is printed once."""
+        """Line of text that reports the finished shards as progress.
+
+        The shards of two phases have the same name, so the name is printed only once.
+        """
         if self.skipped is not None:
             return f"skipped {self.skipped.name}"
         counts = [_count_examples(shards) for _, shards in self.entries]
@@ -189,25 +207,30 @@ class TaskResult:
 
 
 def _count_examples(shards: Sequence[ShardEntry]) -> str:
-    """Say in words how many examples, and how many length bins if there are several, the shards have."""
+    """Return a text that says how many examples and, if there are several, how many length bins the shards
+    have.
+    """
     found = f"{sum(shard.examples for shard in shards)} examples"
     return found if len(shards) == 1 else f"{found} in {len(shards)} bins"
 
 
-def keep_task(task: ShardTask) -> TaskResult | None:
+def find_finished_result(task: ShardTask) -> TaskResult | None:
     """Return the task's result if an earlier run finished all its shards.
 
     Returns None if a shard must be created.
     """
-    targets, done = task.plan.targets, _find_finished(task)
+    targets, done = task.plan.targets, _find_finished_targets(task)
     if len(done) < len(targets):
         return None
     result = TaskResult(entries=tuple(done[target] for target in targets))
     return replace(result, kept=len(result.shards))
 
 
-def _find_finished(task: ShardTask) -> dict[Target, TargetEntries]:
-    """Return the entries of the targets whose shards an earlier run has all finished from the same input."""
+def _find_finished_targets(task: ShardTask) -> dict[Target, TargetEntries]:
+    """Return the manifest entries of the datasets for which the task has nothing to do.
+
+    These are the datasets in which an earlier run finished all shards of the task from the same input.
+    """
     md5 = task.reader.input_md5()
     found = {}
     for target in task.plan.targets:
@@ -220,13 +243,13 @@ def _find_finished(task: ShardTask) -> dict[Target, TargetEntries]:
 
 
 def run_task(task: ShardTask, tell: ReportAmount = _ignore_progress) -> TaskResult:
-    """Create the task's shards, or keep those that an earlier run finished from the same input.
+    """Create the task's shards, except those that an earlier run finished from the same input.
 
-    tell: called now and then with the progress, as a number of bytes of the input.
+    tell: function that is called now and then with the progress, as a number of bytes of the input.
     """
-    # A crash between two phases leaves one target finished and the other not. The text is then read again,
-    # but only the missing target's shards are created.
-    targets, done = task.plan.targets, _find_finished(task)
+    # A crash may leave the shards of phase 1 finished and those of phase 2 not. The text is then read again,
+    # but only the missing shards are created.
+    targets, done = task.plan.targets, _find_finished_targets(task)
     missing = [target for target in targets if target not in done]
     warnings: tuple[str, ...] = ()
     ones: dict[Target, int | None] = {}
@@ -236,9 +259,10 @@ def run_task(task: ShardTask, tell: ReportAmount = _ignore_progress) -> TaskResu
         except InputError as error:
             if not task.plan.skip_bad:
                 raise
-            return _skip_input(task, task.reader.skipped(error))
+            return _skip_input(task, task.reader.make_skipped_entry(error))
         warnings = loaded.warnings
-        # Progress of two targets: loading 0 to 0.1, first target 0.1 to 0.55, second target 0.55 to 1.
+        # With two datasets the progress goes from 0 to 0.1 while the text is loaded, from 0.1 to 0.55 while
+        # the first dataset's shards are created, and from 0.55 to 1 for the second dataset.
         fraction = (1 - LOADING_FRACTION) / len(missing)
         for number, target in enumerate(missing):
             progress = _InputProgress(
@@ -256,10 +280,12 @@ def run_task(task: ShardTask, tell: ReportAmount = _ignore_progress) -> TaskResu
 
 @dataclass(frozen=True, slots=True)
 class _InputProgress:
-    """Converts the progress of one shard to bytes of the task's input.
+    """Function object that converts the progress of one shard to a number of bytes of the task's input.
 
-    begin, fraction: the shard is the share of the task's work from ``begin`` to ``begin + fraction`` (0 to
-        1).
+    tell: function that is called with the number of bytes.
+    input_bytes: size of the input.
+    begin: share of the task's work, from 0 to 1, that was done before this shard.
+    fraction: share of the task's work that this shard is.
     """
 
     tell: ReportAmount
@@ -268,30 +294,34 @@ class _InputProgress:
     fraction: float
 
     def __call__(self, done: float) -> None:
-        """Report that a share of the shard's work is done, from 0 to 1."""
+        """Report the progress of the shard.
+
+        done: share of the shard's work that is done, from 0 to 1.
+        """
         self.tell(int(self.input_bytes * (self.begin + self.fraction * done)))
 
 
 def _make_shards(
     task: ShardTask, target: Target, loaded: LoadedDocuments, progress: _InputProgress
 ) -> tuple[tuple[ShardEntry, ...], int | None]:
-    """Write the task's shards for a target and note them as finished.
+    """Create the task's shards in one dataset and record them as finished.
 
-    Returns their entries, and the number of pairs with label 1 or None.
+    Returns the manifest entries of the shards, and the number of sentence pairs with label 1. The number is
+    None if the objective has no such pairs.
     """
     settings, engine = task.settings(target), task.plan.engine
     vocabulary = vocabulary_of(task.plan.tokenizer)
     progress(0)
     objective = find_objective(settings.objective)
     examples = objective.make(loaded.documents, vocabulary, settings, engine)
-    watch = PairWatch(examples) if objective.label_one else None
+    watch = PairLabelCounter(examples) if objective.label_one else None
     writing = (1 - MAKING_SHARE) / max(1, len(examples))
 
-    def tell(example: int) -> None:
+    def report_example(example: int) -> None:
         progress(MAKING_SHARE + writing * example)
 
     write = _write_bins if settings.bin_size else _write_shard
-    entries = add_lost_tokens(write(task, target, watch or examples, tell), count_lost(examples))
+    entries = add_lost_tokens(write(task, target, watch or examples, report_example), count_lost(examples))
     for entry in entries:
         target.dataset.record(loaded.entry, entry)
     return entries, watch.ones if watch else None
@@ -300,11 +330,12 @@ def _make_shards(
 def _write_shard(
     task: ShardTask, target: Target, examples: MadeExamples, tell: Callable[[int], None]
 ) -> tuple[ShardEntry, ...]:
-    """Write all examples as one shard."""
+    """Write all examples to a single shard."""
     (name,) = task.shards(target)
     lengths = ShardLengths()
-    # The shard appears under its name at the end of the block. The lengths file comes after it, and the note
-    # (Dataset.record) last. A crash in between leaves a shard without a note, which is written again.
+    # The shard gets its final name when the block ends. The lengths file is written after it. The note that
+    # the shard is finished (Dataset.record) is written last, so that a crash before it leaves a shard without
+    # a note, which the next run writes again.
     with target.dataset.open_shard(name) as file:
         sink = HashingSink(file.write)
         content_md5 = write_examples(
@@ -314,8 +345,8 @@ def _write_shard(
             layout=task.layout(target),
             engine=task.plan.engine,
             name=storage.join(target.dataset.directory, name),
-            tell=tell,
-            also=lengths.add,
+            on_written=tell,
+            on_batch=lengths.add,
         )
     entry = ShardEntry(
         name=name,
@@ -334,11 +365,13 @@ def _write_shard(
 def _write_bins(
     task: ShardTask, target: Target, examples: MadeExamples, tell: Callable[[int], None]
 ) -> tuple[ShardEntry, ...]:
-    """Write the examples of each length bin as a shard. A bin without examples becomes an empty shard."""
+    """Write the examples of each length bin (range of lengths) to a shard. A bin without examples becomes an
+    empty shard.
+    """
     settings, engine, names = task.settings(target), task.plan.engine, task.shards(target)
     layout = task.layout(target)
 
-    def writer(number: int, sink: HashingSink) -> ShardWriter:
+    def open_writer(number: int, sink: HashingSink) -> ShardWriter:
         path = storage.join(target.dataset.directory, names[number])
         return make_writer(settings.format, sink, layout, engine, path)
 
@@ -346,7 +379,7 @@ def _write_bins(
         target.dataset,
         names,
         layout,
-        writer,
+        open_writer,
         lambda writers: write_bins(examples, settings.bin_size, writers, tell),
         source=task.reader.name,
         engine=engine,
@@ -354,13 +387,15 @@ def _write_bins(
 
 
 def _skip_input(task: ShardTask, skipped: SkippedEntry) -> TaskResult:
-    """Leave out the task's input, and remove shards that an earlier run made from it."""
+    """Return the result for an input that is left out. Remove shards that an earlier run made from this
+    input.
+    """
     for target in task.plan.targets:
         for name in task.shards(target):
             target.dataset.discard(name)
-    return TaskResult(entries=(), warnings=(warn_of_left_out(task.inputs[0], skipped),), skipped=skipped)
+    return TaskResult(entries=(), warnings=(make_skipped_warning(task.inputs[0], skipped),), skipped=skipped)
 
 
-def warn_of_left_out(path: str, skipped: SkippedEntry) -> str:
-    """Return the warning for an input that is left out."""
+def make_skipped_warning(path: str, skipped: SkippedEntry) -> str:
+    """Return the warning about an input that is left out because it cannot be read."""
     return f"{path}: {skipped.reason}; the part is left out"

@@ -15,10 +15,11 @@ def check_documents(documents: Documents, name: str) -> None:
         )
 
 
-def warn_of_dropped_bytes(text: bytes, name: str, dialect: str | None) -> list[str]:
-    """Return warnings about NUL bytes in a text, and about bytes that the dialect drops.
+def list_dropped_byte_warnings(text: bytes, name: str, dialect: str | None) -> list[str]:
+    """Return warnings about NUL bytes in a text, and about bytes that the tokeniser drops.
 
-    dialect: None if the text is read with a tokenizer.json, which drops nothing.
+    name: name of the text, for the warnings.
+    dialect: name of the rules by which the text is read. None for a tokenizer.json, which drops no bytes.
     """
     found = []
     if nuls := text.count(0):

@@ -1,3 +1,4 @@
-"""The command line ``bertdata``: one module per command, and ``main``, which runs the command that the user
-typed.
+"""The command line ``bertdata``.
+
+There is one module for each command, and ``main``, which runs the command that the user typed.
 """

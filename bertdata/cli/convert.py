@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from bertdata.cli.common.objective_flag import add_objective, load_objective
 from bertdata.cli.common.parser import Parser, add_overwrite, add_workers, parse_positive
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.dataset.discover import find_shard
 from bertdata.dataset.manifest import format_summary
 from bertdata.errors import UsageError
@@ -19,7 +19,7 @@ from bertdata.shards.containers import (
     MDS,
     NVIDIA_MLPERF,
     find_container,
-    find_format,
+    find_writable_format,
     make_writer,
     open_reader,
 )
@@ -65,7 +65,7 @@ _DATASET_FLAGS = (
     "workers",
     "tokenizer",
 )
-"""Flags that are only allowed together with --to."""
+"""Flags that are allowed only together with --to."""
 
 
 def make_parser() -> Parser:
@@ -160,8 +160,8 @@ def run(arguments: list[str]) -> int:
 
 
 def _convert_text(args: argparse.Namespace) -> int:
-    """Convert text to fairseq's binary files."""
-    with ShownProgress() as progress:
+    """Convert text files to fairseq's binary format."""
+    with StepProgressDisplay() as progress:
         made = binarise(
             args.source, args.target, tokenizer=args.tokenizer, workers=args.workers, progress=progress
         )
@@ -170,8 +170,8 @@ def _convert_text(args: argparse.Namespace) -> int:
 
 
 def _convert_dataset(args: argparse.Namespace) -> int:
-    """Convert a dataset's directory to the layout of --to."""
-    with ShownProgress() as progress:
+    """Convert a dataset directory to the layout that --to names."""
+    with StepProgressDisplay() as progress:
         made = convert(
             args.source,
             args.target,
@@ -194,7 +194,10 @@ def _convert_dataset(args: argparse.Namespace) -> int:
 
 
 def _convert_shard(args: argparse.Namespace, format: str) -> int:
-    """Convert one shard to another file format. Packed and remasked examples come out as ordinary ones."""
+    """Convert one shard to another file format.
+
+    Packed examples, and examples for which masks were drawn again, become ordinary examples.
+    """
     load_objective(args.objective)
     form = find_container(format).form
     check_output(args.target, [args.source, args.vocab], form, overwrite=args.overwrite)
@@ -226,6 +229,6 @@ def find_target_format(name: str) -> str:
     Raises UsageError for an unknown ending.
     """
     try:
-        return find_format(name)
+        return find_writable_format(name)
     except Exception as error:
         raise UsageError(str(error)) from None

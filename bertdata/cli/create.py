@@ -6,7 +6,7 @@ from bertdata.build.dry_run import show_previews
 from bertdata.cli.common.example_flags import add_create_flags
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
 from bertdata.cli.common.request_flags import add_flags, make_request
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.cli.common.text_flags import add_language_settings, add_part_settings
 from bertdata.dataset.manifest import format_summary
 from bertdata.io.freed_memory import keep_less_freed_memory
@@ -38,9 +38,10 @@ command again: it makes only what is missing, and the result is the same."""
 
 
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
-    """Return the parser of ``bertdata create``.
+    """Return the argument parser of ``bertdata create``.
 
-    arguments: the command line, whose --objective may add flags of a user-defined objective.
+    arguments: the command line. If its --objective names a user's own objective, this objective's flags are
+        added.
     """
     parser = Parser("bertdata create", EXAMPLE, SUMMARY)
     parser.add_argument(
@@ -72,11 +73,11 @@ def run(arguments: list[str]) -> int:
     if args.dry_run:
         print_preview(request)
         return 0
-    with ShownProgress() as progress:
+    with StepProgressDisplay() as progress:
         request = make_request_parts(request, progress)
     work = plan_run(request)
     say(*work.notes)
-    with ShownProgress() as progress:
+    with StepProgressDisplay() as progress:
         made = work.make(count_workers(request.workers), progress)
     for dataset in made.datasets:
         for warning in dataset.warnings:
@@ -87,7 +88,7 @@ def run(arguments: list[str]) -> int:
 
 
 def print_preview(request: CreateRequest) -> None:
-    """Print what a run would make: the parts if the input is records, otherwise the shards."""
+    """Print what a run would write: parts (text files) if the input is records, otherwise shards."""
     if has_records(request):
         check_given_fields(request)
         say(*preview_parts(request), NOTHING_WRITTEN)

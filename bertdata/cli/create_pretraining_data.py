@@ -1,4 +1,4 @@
-"""``bertdata create-pretraining-data``: replaces MLPerf's script of that name, with the same flags.."""
+"""``bertdata create-pretraining-data``: replacement for MLPerf's script of that name, with its flags."""
 
 import argparse
 from collections.abc import Callable
@@ -69,7 +69,7 @@ def make_parser() -> Parser:
         "remask",
         parse_absl_boolean,
         False,
-        "write masked positions first (a flag of Graphcore's script)",
+        "put the masked tokens of an example before all others (a flag of Graphcore's script)",
     )
     _add_flag(
         parser,
@@ -101,7 +101,10 @@ def make_parser() -> Parser:
 def _add_flag(
     parser: Parser, name: str, kind: Callable[[str], Any], default: object, help: str, alias: str = ""
 ) -> None:
-    """Add a flag with its default in the help. alias: a second name for the flag."""
+    """Add a flag, whose help shows its default.
+
+    alias: a second name for the flag.
+    """
     metavar = {parse_absl_boolean: "BOOL", parse_absl_integer: "INT", float: "FLOAT"}[kind]
     help = f"{help} (default: {str(default).lower()})"
     names = [f"--{name}", *([f"--{alias}"] if alias else [])]
@@ -109,7 +112,7 @@ def _add_flag(
 
 
 def read_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Read the command line as absl would. Return the flags' values and the warnings."""
+    """Parse the command line as absl would. Return the values of the flags, and warnings."""
     parser = make_parser()
     known = {
         option.lstrip("-"): action.type is parse_absl_boolean

@@ -4,7 +4,7 @@ import argparse
 
 from bertdata.cli.common.extract_flags import add_extract_settings, parse_day, read_extract_settings
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.config.recipes import RECIPES
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error
 from bertdata.steps.extract import extract, find_recipe_extractor, find_single_dump
@@ -43,7 +43,7 @@ def make_parser() -> Parser:
 
 
 def add_recipe(parser: Parser) -> None:
-    """Add --recipe, which selects the extractor that the recipe's program uses."""
+    """Add --recipe, which selects the version of the extractor that the program behind the recipe uses."""
     pinned = [recipe.name for recipe in RECIPES.values() if recipe.extractor == "mlperf"]
     parser.add_argument(
         "--recipe",
@@ -55,7 +55,7 @@ def add_recipe(parser: Parser) -> None:
 
 
 def add_find_date(parser: Parser) -> None:
-    """Add the flags for finding the day of published text."""
+    """Add the flags for finding out on which day a published text was extracted from a Wikipedia dump."""
     group = parser.add_argument_group("finding the day of published text (writes nothing)")
     group.add_argument(
         "--find-date",
@@ -96,7 +96,7 @@ def run(arguments: list[str]) -> int:
         )
         say(*preview, NOTHING_WRITTEN)
         return 0
-    with ShownProgress(tenths=True) as progress:
+    with StepProgressDisplay(tenths=True) as progress:
         report = extract(
             args.dump,
             args.output,
@@ -116,16 +116,19 @@ def run(arguments: list[str]) -> int:
 
 
 def run_find_date(parser: Parser, args: argparse.Namespace) -> int:
-    """Search for the day of published text. Return 0 if a day was found, otherwise 1."""
+    """Search for the day of the Wikipedia dump that a published text comes from.
+
+    Return 0 if the day was found, otherwise 1.
+    """
     if args.table is None:
         parser.error("--find-date needs --table, which has the md5 to find")
     if args.output is not None:
         parser.error("--output does not go with --find-date, which writes nothing")
     from bertdata.steps.find_date import (
         find_date,
-    )  # imported here because it imports the text stage, which extraction does not need
+    )  # imported here because it imports the sentence splitting, which extraction does not need
 
-    with ShownProgress(tenths=True) as progress:
+    with StepProgressDisplay(tenths=True) as progress:
         found = find_date(
             args.dump,
             table=args.table,

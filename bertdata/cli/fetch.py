@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from bertdata.cli.common.parser import Parser
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.errors import UsageError
 from bertdata.io.assets import VOCABULARIES, Asset, obtain_asset
 from bertdata.io.download import Download, download_file
@@ -47,9 +47,9 @@ NAMES = {
     "squad": ("[VERSION]", 0, 1),
     "mrpc": ("no name", 0, 0),
 }
-"""For each thing that ``fetch`` can download: the arguments after its name, and their number.
+"""For each thing that ``fetch`` can download: its arguments, and their smallest and largest number.
 
-The arguments are written as error messages show them. Their least and greatest number follow.
+The arguments are written as error messages show them.
 """
 
 
@@ -107,7 +107,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _check_usage(args: argparse.Namespace) -> None:
-    """Raise UsageError for a wrong number of names, or for a flag that does not apply to what is fetched."""
+    """Raise UsageError for a wrong number of arguments, or for a flag that does not apply to the thing to
+    download.
+    """
     expected, least, most = NAMES[args.kind]
     if not least <= len(args.names) <= most:
         given = " ".join(args.names) or "nothing"
@@ -137,7 +139,7 @@ def _is_address(text: str) -> bool:
 
 
 def _find_vocabulary(names: list[str]) -> list[Asset]:
-    """Return the vocabulary named on the command line, bert-base-uncased by default.
+    """Return the vocabulary that the command line names. The default is bert-base-uncased.
 
     Raises UsageError for an unknown name.
     """
@@ -148,7 +150,7 @@ def _find_vocabulary(names: list[str]) -> list[Asset]:
 
 
 def _find_punkt_tables(language: str) -> list[Asset]:
-    """Return the Punkt tables of a language, or of all languages after downloading them."""
+    """Return the Punkt tables of a language. For all languages, the archive of tables is downloaded first."""
     if language == EVERY_LANGUAGE:
         obtain_every_language()
         return list(PUNKT_ASSETS.values())
@@ -174,5 +176,5 @@ def _list_downloads(args: argparse.Namespace) -> list[Download]:
 def _download(wanted: Download) -> None:
     """Download a file and show the progress."""
     name = wanted.path.name
-    with ShownProgress(tenths=True) as shown:
+    with StepProgressDisplay(tenths=True) as shown:
         download_file(wanted, lambda done, total: shown(StepProgress(stage=name, done=done, total=total)))

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bertdata.cli.common.door_words import PRINT_CONFIG, take_print_config
 from bertdata.cli.common.parser import Parser, add_engine, add_overwrite
-from bertdata.cli.common.programs.choice import DoorLine, list_programs, split_like_line
-from bertdata.cli.common.programs.door import Door
+from bertdata.cli.common.print_config_flag import PRINT_CONFIG, remove_print_config_flag
+from bertdata.cli.common.programs.choice import LikeCommandLine, list_programs, split_like_line
 from bertdata.cli.common.programs.flag import SWITCH, Flag
+from bertdata.cli.common.programs.like_command import LikeCommand
 from bertdata.cli.common.script_examples import (
     FileNames,
     ScriptSettings,
@@ -44,19 +44,19 @@ KEYS: dict[str, dict[str, str]] = {
     "lower_case": {**_SWITCH, "description": "lower-case the text"},
     "whole_word_mask": {**_SWITCH, "description": "mask whole words"},
     "dialect": {**_TEXT, "description": "program whose details of tokenizing and masking to follow"},
-    "remask": {**_SWITCH, "description": "write masked positions first"},
+    "remask": {**_SWITCH, "description": "put the masked tokens of an example before all others"},
     "pad_position_value": {**_WHOLE, "description": "with remask, position to write into empty slots"},
 }
-"""Schema of the settings that a program's flags can set.
+"""JSON Schema of each setting that the flags of a program can set.
 
-The names are those of ``bertdata create-pretraining-data``.
+The settings are named as in ``bertdata create-pretraining-data``.
 """
 
 _FILES = ("input_file", "output_file", "vocab_file")
 _OPTIONAL = ("whole_word_mask", "remask", "pad_position_value")
-"""Settings that may stay unset. Every other setting needs a value from the program's file or from a flag."""
+"""Settings that need no value. All other settings need a value from the program's file or from a flag."""
 
-DOOR = Door(
+DOOR = LikeCommand(
     command="bertdata like",
     ours="bertdata",
     folder=Path(__file__).parent / "programs",
@@ -73,7 +73,7 @@ Programs (bertdata like PROGRAM --help lists a program's flags):
 
 
 def make_parser() -> Parser:
-    """Return the parser for the help, which lists the known programs."""
+    """Return the parser whose help lists the known programs."""
     known = list_programs(DOOR)
     width = max(map(len, known)) + 2
     listed = "\n".join(f"  {name:<{width}}{program.purpose}" for name, program in known.items())
@@ -89,8 +89,11 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
-    """Run the program's command line, or, with --print-config, print the settings that it stands for."""
-    words, _ = take_print_config(arguments)
+    """Run the command line of the other program.
+
+    With --print-config, only print the settings that the command line stands for.
+    """
+    words, _ = remove_print_config_flag(arguments)
     if not words or words[0].startswith("-"):
         make_parser().parse_args(words[:1])
     line = split_like_line(DOOR, arguments)
@@ -106,10 +109,10 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def _join_file_words(line: DoorLine) -> dict[str, Any]:
-    """Return the settings, with file names given as several words joined by commas.
+def _join_file_words(line: LikeCommandLine) -> dict[str, Any]:
+    """Return the settings. File names that were given as several words are joined by commas.
 
-    The original program refuses several words, so a warning says that they were accepted.
+    The original program would refuse such a command line, so a warning says that it was accepted.
     """
     keys = line.given.keys()
     for name in _FILES:
@@ -120,7 +123,7 @@ def _join_file_words(line: DoorLine) -> dict[str, Any]:
 
 
 def make_script_settings(keys: Mapping[str, Any]) -> ScriptSettings:
-    """Return the settings of the examples. Raises SettingsError for values that cannot be used."""
+    """Return the settings of the examples. Raises SettingsError for values that allow no examples."""
     values = {name: value for name, value in keys.items() if name not in _FILES}
     if "pad_position_value" in values:
         values["pad_position"] = values.pop("pad_position_value")
@@ -151,8 +154,8 @@ def describe_settings(keys: Mapping[str, Any]) -> dict[str, Any]:
     return found | ({"whole_word_mask": settings.whole_word_mask} if "whole_word_mask" in keys else {})
 
 
-def _read_our_flags(line: DoorLine) -> argparse.Namespace:
-    """Read the flags of bertdata, which follow after ``--``."""
+def _read_our_flags(line: LikeCommandLine) -> argparse.Namespace:
+    """Parse the flags of bertdata that follow after ``--``."""
     name = line.program.name
     parser = Parser(
         f"{DOOR.command} {name} ... --", line.program.example, "Flags of bertdata behind another program's."
@@ -162,7 +165,7 @@ def _read_our_flags(line: DoorLine) -> argparse.Namespace:
     return parser.parse_args(line.ours)
 
 
-def _find_file_names(line: DoorLine, keys: Mapping[str, Any]) -> FileNames:
+def _find_file_names(line: LikeCommandLine, keys: Mapping[str, Any]) -> FileNames:
     """Return the input, output and vocabulary files.
 
     Raises UsageError for a required setting without a value.
@@ -184,13 +187,14 @@ def _find_file_names(line: DoorLine, keys: Mapping[str, Any]) -> FileNames:
 
 
 def _find_spelling(flags: Mapping[str, Flag], key: str) -> str:
-    """Return how the program spells the flag that sets this key. If no flag does, return the key."""
+    """Return the spelling of the program's flag that sets a key. If no flag sets it, return the key."""
     return flags[key].spellings[-1] if key in flags else key
 
 
 def _make_casing_remedies(flag: Flag | None) -> tuple[str, str]:
-    """Return the advice in warnings about casing: for a vocabulary with capitals, and for a lower-case
-    vocabulary.
+    """Return advice for warnings about letter case.
+
+    The first text is for a vocabulary with capitals, the second for a lower-case vocabulary.
     """
     if flag is None:
         return "choose a vocabulary in lower case", "choose a cased vocabulary"

@@ -63,7 +63,8 @@ usage: bertdata COMMAND ...    (bertdata COMMAND --help explains a command)
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return the exit status.
 
-    0: done, or the data are sound. 1: the data have a fault. 2: wrong usage. 130: interrupted.
+    The status is 0 if the command succeeded or the data are sound, 1 if the data have a fault, 2 for wrong
+    usage, and 130 after Ctrl-C.
     """
     words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; what is finished is kept, run the same command to go on"
@@ -86,9 +87,9 @@ def _run(words: list[str]) -> int:
 
 
 def _import_command(name: str) -> Any:
-    """Import a command's module, with the garbage collector off.
+    """Import the module of a command while the garbage collector is off.
 
-    Imported modules create many objects and no garbage, so collections would only cost time.
+    Importing creates many objects and no garbage, so collecting garbage would only take time.
     """
     collects = gc.isenabled()
     gc.disable()

@@ -58,7 +58,7 @@ def run(arguments: list[str]) -> int:
         line = format_md5sum_line(md5, path)
         if sys.stdout.isatty():
             say_text(line)
-        else:  # print the name unchanged, because md5sum -c needs it
+        else:  # prints the name without escapes, because md5sum -c must find the file
             sys.stdout.write(line)
             sys.stdout.flush()
     return status
@@ -72,8 +72,9 @@ def _compute_md5(path: str, args: argparse.Namespace) -> str:
 
 
 def _expand_pattern(pattern: str) -> list[str]:
-    """Return the files of a pattern. If there are none, return the pattern, which is then reported as
-    missing.
+    """Return the files that a pattern matches.
+
+    If it matches no file, return the pattern itself, which is later reported as a missing file.
     """
     try:
         return expand_patterns([pattern])

@@ -1,4 +1,4 @@
-"""``bertdata pack``: pack the examples of a dataset into rows."""
+"""``bertdata pack``: pack the examples of a dataset into rows, several short examples to a row."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bertdata.cli.common.parser import Parser, add_workers
 from bertdata.cli.common.request_flags import add_flags, make_request
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.dataset.manifest import format_summary
 from bertdata.io.terminal import say, say_text
 from bertdata.steps.pack import pack_rows
@@ -48,7 +48,7 @@ def make_parser() -> Parser:
 def run(arguments: list[str]) -> int:
     """Run ``bertdata pack`` and return the exit status."""
     args = make_parser().parse_args(arguments)
-    with ShownProgress() as progress:
+    with StepProgressDisplay() as progress:
         made = pack_rows(make_request(PackRequest, args, progress=progress))
     if args.json:
         say_text(json.dumps(made.forecast.as_json(), indent=1))
@@ -61,7 +61,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _describe_plan(plan: "PackForecast") -> Iterator[tuple[str, str]]:
-    """Yield label and value of each line of the packing plan."""
+    """Yield the label and the value of each line that describes how the examples will be packed."""
     most = plan.max_sequences_per_pack
     yield "examples", f"{plan.examples:,}, {plan.tokens:,} tokens"
     yield "rows", f"{plan.rows:,} of {plan.max_seq_length} positions, by {_METHODS[plan.method]}"

@@ -77,9 +77,10 @@ def run(arguments: list[str]) -> int:
 
 
 def _check_lengths(file: BinaryIO, name: str, ids: int | None, masks: int | None) -> None:
-    """Raise InputError if the first record's lengths differ from the flags.
+    """Raise InputError if the first record does not have the numbers of ids and masks that the flags state.
 
-    ids, masks: expected number of token ids and of masked positions per record. None: not checked.
+    ids: expected number of token ids of a record. None means that it is not checked.
+    masks: expected number of masked positions of a record. None means that it is not checked.
     """
     if ids is None and masks is None:
         return

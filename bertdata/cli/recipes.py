@@ -1,4 +1,6 @@
-"""``bertdata recipes``: list the recipes or print the settings of one."""
+"""``bertdata recipes``: list the recipes (settings of published data sets), or print the settings of a
+recipe.
+"""
 
 import json
 

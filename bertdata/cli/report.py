@@ -4,7 +4,7 @@ import argparse
 
 from bertdata.cli.common.objective_flag import add_objective
 from bertdata.cli.common.parser import Parser, add_overwrite, parse_positive
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.io.terminal import say, say_error
 from bertdata.steps.write_report import SAMPLE, write_report
 
@@ -49,7 +49,7 @@ def make_parser() -> Parser:
 def run(arguments: list[str]) -> int:
     """Write the page. Return 1 if it lists faults, otherwise 0."""
     args = make_parser().parse_args(arguments)
-    with ShownProgress() as progress:
+    with StepProgressDisplay() as progress:
         faults = write_report(
             args.paths,
             args.output,

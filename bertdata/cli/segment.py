@@ -2,7 +2,7 @@
 
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
 from bertdata.cli.common.request_flags import add_flags, make_request
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.cli.common.text_flags import LANGUAGE_SETTINGS, add_part_settings, add_segment_settings
 from bertdata.io import storage
 from bertdata.io.freed_memory import keep_less_freed_memory
@@ -81,15 +81,15 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(request: SegmentRequest, *, dry_run: bool) -> int:
-    """Make or preview the parts.
+    """Write the parts, or with ``dry_run`` only print which parts would be written.
 
-    request: the request, in which settings of the --config file are already filled in.
+    request: the settings. Values from the --config file are already filled in.
     """
     say(*list_language_notes(request.language or ENGLISH))
     if dry_run:
         say(*preview_text(request), NOTHING_WRITTEN)
         return 0
-    with ShownProgress() as progress:
+    with StepProgressDisplay() as progress:
         counts = make_text(request, progress)
     output, books = convert_path(request.output), list_paths(request.books or ())
     if reads_records(list_paths(request.sources), request.input_kind, request.settings, books):
@@ -100,7 +100,7 @@ def _run(request: SegmentRequest, *, dry_run: bool) -> int:
 
 
 def summarise_articles(directory: str, settings: SegmentSettings, counts: SegmentCounts) -> str:
-    """Return a line that says how many articles were read, written and left out."""
+    """Return a line of text that says how many articles were read, written and left out."""
     left_out = f"{counts.empty} without text and {counts.lines_outside} lines outside articles left out"
     kept = f"{counts.withheld} withheld for evaluation" if settings.recipe == "mlperf" else left_out
     return (
@@ -111,9 +111,10 @@ def summarise_articles(directory: str, settings: SegmentSettings, counts: Segmen
 
 
 def summarise_records(directory: str, counts: SegmentCounts) -> str:
-    """Return a line that says how many records were read, written and left out, by reason.
+    """Return a line of text that says how many records were read and written, and why the others were left
+    out.
 
-    It also counts the files that were read as plain text and the files that hold no record.
+    It also says how many files were read as plain text, and how many files contain no record.
     """
     left_out = {reason: getattr(counts, reason) for reason in LEFT_OUT_COUNTS if reason != "withheld"}
     told = ", ".join(f"{number} {reason.replace('_', ' ')}" for reason, number in left_out.items() if number)
@@ -127,7 +128,9 @@ def summarise_records(directory: str, counts: SegmentCounts) -> str:
 
 
 def describe_run_counts(counts: SegmentCounts) -> str:
-    """Return the end of a summary: the counts that exist for a whole run but not for single files."""
+    """Return the end of a summary line: those counts that are known only for the whole run, not for single
+    files.
+    """
     told = ""
     if counts.withheld_in_training is not None:
         told += f", withheld texts in training: {counts.withheld_in_training}"
@@ -137,17 +140,18 @@ def describe_run_counts(counts: SegmentCounts) -> str:
 
 
 def _describe_unescaped_files(counts: SegmentCounts) -> str:
-    """Return the words that count the files whose ``&amp;`` escapes were undone.
+    """Return a text that says in how many files ``&amp;`` and similar escapes were replaced with the
+    characters.
 
-    The result is empty if there are none.
+    It is empty if there are no such files.
     """
     return f" (escapes such as &amp; taken back in {counts.unescaped})" if counts.unescaped else ""
 
 
 def _describe_plain_text_files(directory: str) -> str:
-    """Return the words that count plain-text files and files without records.
+    """Return a text that says how many files were read as plain text, and how many files contain no record.
 
-    The counts come from the manifest just written to the directory.
+    The numbers come from the manifest that was just written to the directory.
     """
     path = storage.join(directory, MANIFEST_NAME)
     inputs = parse_text_manifest(storage.read_bytes(path), path).inputs

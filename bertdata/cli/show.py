@@ -90,17 +90,18 @@ def run(arguments: list[str]) -> int:
 
 
 def _list_examples(reader: ShardReader) -> Iterator[list[_Titled]]:
-    """Yield each example with its title, as a list of length 1, so that it prints like a packed row."""
+    """Yield each example with its title, as a list with one entry.
+
+    This is the form in which packed rows, which have several entries, are printed too.
+    """
     for number, example in enumerate(reader):
         yield [(f"example {number}", example, reader.layout)]
 
 
 def _list_packed_rows(reader: PackReader) -> Iterator[list[_Titled]]:
-    """Yield for each packed row the list of its sequences.
+    """Yield the sequences of each packed row as a list. Each sequence has a title and a layout of its length.
 
-    Each has a title, and a layout of the sequence's length.
-
-    The layout of a row's last sequence includes all padding of the row, so the padding is printed once.
+    The last sequence of a row includes the padding of the row, so that the padding is printed once.
     """
     for number, row in enumerate(row for packs in reader.packs(_ROWS) for row in packs.rows()):
         left = reader.layout.max_seq_length - sum(len(example.ids) for example in row)
@@ -113,6 +114,9 @@ def _list_packed_rows(reader: PackReader) -> Iterator[list[_Titled]]:
 
 
 def _find_words(dataset: FoundDataset, vocab: str | None) -> tuple[list[str], int | None]:
-    """Return the words by token id, and the id of [MASK]. ([], None) if no vocabulary is known."""
+    """Return the text of each token by token id, and the id of [MASK].
+
+    Returns ([], None) if the vocabulary is not available.
+    """
     vocabulary = load_dataset_vocabulary(vocab, dataset)
     return (make_words_readable(vocabulary), vocabulary.mask) if vocabulary else ([], None)

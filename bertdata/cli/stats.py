@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from bertdata.cli.common.objective_flag import add_objective
 from bertdata.cli.common.parser import Parser, add_overwrite, add_workers
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.examples.counting import QUANTILES, find_quantile
 from bertdata.examples.objectives import describe_objective
 from bertdata.io.terminal import say, say_error, say_text
@@ -52,7 +52,7 @@ def make_parser() -> Parser:
 def run(arguments: list[str]) -> int:
     """Run ``bertdata stats`` and return the exit status."""
     args = make_parser().parse_args(arguments)
-    with ShownProgress() as progress:
+    with StepProgressDisplay() as progress:
         statistics = stats(
             args.path,
             vocab=args.vocab,
@@ -73,7 +73,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _format_statistics(one: Statistics) -> list[str]:
-    """Return all lines about a dataset."""
+    """Return all lines that describe a dataset."""
     rows = [*_describe_sizes(one), *_describe_lengths(one), *one.findings.rows, *_describe_balance(one)]
     lines = [f"{one.path}: {describe_objective(one.title)}"]  # without a recipe, the title is the objective
     lines += [f"  {label:<{_LABEL_WIDTH}}  {value}" for label, value in rows]
@@ -81,14 +81,14 @@ def _format_statistics(one: Statistics) -> list[str]:
 
 
 def _describe_sizes(one: Statistics) -> Iterator[_Row]:
-    """Yield the rows about examples, tokens, padding and packed rows."""
+    """Yield the rows of the table about examples, tokens, padding and packed rows."""
     yield "shards", f"{len(one.shards):,}"
     yield "examples", f"{one.examples:,}"
     yield "tokens", f"{one.tokens:,} real"
-    if one.unknown is not None:
-        yield "[UNK]", f"{one.unknown:.2%} of the {one.input_tokens:,} tokens of the inputs"
-    if one.lost is not None:
-        yield "in no example", f"{one.lost:.2%} of the {one.input_tokens:,} tokens of the inputs"
+    if one.unknown_share is not None:
+        yield "[UNK]", f"{one.unknown_share:.2%} of the {one.input_tokens:,} tokens of the inputs"
+    if one.lost_share is not None:
+        yield "in no example", f"{one.lost_share:.2%} of the {one.input_tokens:,} tokens of the inputs"
     holder = "per example" if one.layout.packing is None else "per row"
     yield "padding", f"{one.padding:.2%} of the positions, {one.layout.max_seq_length} {holder}"
     if one.layout.packing is not None:
@@ -99,7 +99,7 @@ def _describe_sizes(one: Statistics) -> Iterator[_Row]:
 
 
 def _describe_lengths(one: Statistics) -> Iterator[_Row]:
-    """Yield the rows about the lengths of the examples."""
+    """Yield the rows of the table about the lengths of the examples."""
     lengths, limit = one.lengths, one.layout.max_seq_length
     yield "length", f"mean {one.tokens / one.examples:.1f}, {min(lengths)} to {max(lengths)} tokens"
     yield "  quantiles", ", ".join(f"{p} %: {find_quantile(lengths, p)}" for p in QUANTILES)
@@ -107,14 +107,16 @@ def _describe_lengths(one: Statistics) -> Iterator[_Row]:
 
 
 def _describe_balance(one: Statistics) -> Iterator[_Row]:
-    """Yield the rows about the balance of the shards."""
+    """Yield the rows of the table about differences in size between the shards."""
     tokens = [shard.tokens for shard in one.shards]
     yield "tokens per shard", f"mean {one.tokens / len(tokens):,.1f}, {min(tokens):,} to {max(tokens):,}"
     yield "  imbalance", f"the largest is {one.imbalance:.2%} above the mean"
 
 
 def _draw_histogram(one: Statistics) -> Iterable[str]:
-    """Yield a line per bin of the histogram: its shortest and longest length, its examples, and a bar."""
+    """Yield one line for each bin of the histogram, with its shortest and longest length, its count, and a
+    bar.
+    """
     histogram = one.histogram(_TEXT_BINS)
     limit, largest = one.layout.max_seq_length, max(histogram.examples)
     yield f"  {'length':>13}  {'examples':>12}"

@@ -125,10 +125,10 @@ def run(arguments: list[str]) -> int:
     form = TOKENIZER_JSON if as_json else VOCABULARY
     check_output(
         args.output, text.files, form, overwrite=args.overwrite
-    )  # the check follows links, so it also finds an output that is a link to an input
+    )  # the check also finds an output that is a symbolic link to an input
     beside = make_manifest_path(args.output)
     check_output(beside, text.files, VOCABULARY_MANIFEST, overwrite=args.overwrite)
-    # Both outputs are opened before the training, which takes long: a wrong path fails at once.
+    # Both outputs are opened before the training, which takes long, so that a wrong path is reported at once.
     with storage.open_output(args.output) as file, storage.open_output(beside) as manifest:
         with TrainingProgress(args.output, text.bytes) as progress:
             data, tokens = (_train_json if as_json else _train_wordpiece)(text, special, args, progress)
@@ -140,9 +140,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _find_text(args: argparse.Namespace) -> VocabularyText:
-    """Find the text to train on, which is records or text files.
+    """Return the text to train on, which consists of records or of text files.
 
-    Raises an error if there is no text, or if the settings do not suit the kind of text.
+    Raises an error if there is no text, or if a flag does not apply to this kind of text.
     """
     own = {name: value for name in SHARED_FLAGS if (value := getattr(args, name)) is not None}
     given = read_record_settings(args) | own
@@ -159,7 +159,10 @@ def _find_text(args: argparse.Namespace) -> VocabularyText:
 def _train_wordpiece(
     text: VocabularyText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
 ) -> tuple[bytes, int]:
-    """Train a WordPiece vocabulary. Return the file's bytes, one token per line, and the number of tokens."""
+    """Train a WordPiece vocabulary.
+
+    Return the contents of its file, which has one token per line, and the number of tokens.
+    """
     tokens = train_vocabulary(
         text,
         size=args.size,
@@ -175,7 +178,7 @@ def _train_wordpiece(
 def _train_json(
     text: VocabularyText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
 ) -> tuple[bytes, int]:
-    """Train a vocabulary for a tokenizer.json. Return the file's bytes and the number of tokens."""
+    """Train the vocabulary of a tokenizer.json. Return the contents of the file, and the number of tokens."""
     tokenizer = train_tokenizer(
         text,
         kind=args.kind,
@@ -200,7 +203,7 @@ def _list_warnings(
 
 
 def _make_manifest(args: argparse.Namespace, data: bytes, words: WordCounts) -> VocabularyManifest:
-    """Return the manifest of the new vocabulary: settings, versions of packages, and counts of the text."""
+    """Return the manifest of the new vocabulary: settings, package versions and counts of the text."""
     settings = {
         "kind": args.kind,
         "size": args.size,

@@ -1,4 +1,4 @@
-"""``bertdata verify-md5``: check files against a manifest, an md5sum file or a published table."""
+"""``bertdata verify-md5``: compare files with a manifest, an md5sum file or a published table of md5s."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from bertdata.cli.common.objective_flag import add_objective
 from bertdata.cli.common.parser import Parser, add_workers
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.dataset.findings import EXTRA, LEFT_OUT, MISSING, Finding, Report
 from bertdata.dataset.manifest import format_skipped_note
 from bertdata.dataset.published.sums import list_sum_tables
@@ -33,7 +33,7 @@ Prints a line per fault. For more than 50 missing, extra or wrong files of a tab
 count; --json lists all. Exit status: 0 no faults, 1 faults, 2 wrong usage."""
 
 MANY, FIRST = 50, 10
-"""If more than MANY files of a table have the same status, only the FIRST of them are printed."""
+"""Limits for printing. If more than MANY files have the same status, only the FIRST of them are printed."""
 
 
 def make_parser() -> Parser:
@@ -42,7 +42,8 @@ def make_parser() -> Parser:
     parser.add_argument(
         "path",
         metavar="PATH",
-        help="directory with a manifest, manifest, md5sum file, or with --table any directory",
+        help="what to check: a directory with a manifest, a manifest, an md5sum file or, with --table, any "
+        "directory",
     )
     parser.add_argument(
         "--table",
@@ -59,7 +60,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--anywhere",
         action="store_true",
-        help="md5sum file: also check files outside its directory (absolute paths, .., URLs)",
+        help="for an md5sum file: also check files outside its directory (absolute paths, .., URLs)",
     )
     parser.add_argument(
         "--chain",
@@ -90,7 +91,7 @@ def run(arguments: list[str]) -> int:
         parser.error("--table and --chain exclude each other: a published table has no chain")
     if args.source and not args.chain:
         parser.error("--source goes with --chain")
-    with ShownProgress() as progress:
+    with StepProgressDisplay() as progress:
         report = verify(
             args.path,
             table=args.table,
@@ -110,9 +111,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _print_report(report: Report, *, every: bool) -> None:
-    """Print the report.
+    """Print the results of the verification.
 
-    every: also print the files of a table that have no fault.
+    every: True also prints files of a table that have no fault.
     """
     for line in report.chain:
         say(line)
@@ -124,7 +125,7 @@ def _print_report(report: Report, *, every: bool) -> None:
 
 
 def _format_table_findings(report: Report) -> Iterator[str]:
-    """Yield the lines about a published table: the files that exist, their number, the missing files."""
+    """Yield the lines about a published table: the files that exist, their number, and the missing files."""
     here = [finding for finding in report.findings if finding.status != MISSING]
     absent = [finding for finding in report.findings if finding.status == MISSING]
     found = sum(finding.status != EXTRA and finding.file != report.path for finding in here)
@@ -135,9 +136,9 @@ def _format_table_findings(report: Report) -> Iterator[str]:
 
 
 def _format_findings(findings: list[Finding]) -> Iterator[str]:
-    """Yield a line per finding.
+    """Yield a line for each checked file.
 
-    If more than MANY findings have the same status, yield the FIRST of them and a line that counts the
+    If more than MANY files have the same status, yield lines for the FIRST of them and a line that counts the
     others.
     """
     numbers = Counter(finding.status for finding in findings)

@@ -1,1 +1,3 @@
-"""Settings of datasets: how they are declared and checked, plus the named recipes and dialects."""
+"""Settings of datasets: how they are declared and checked, and the named recipes (sets of settings) and
+dialects.
+"""

@@ -13,32 +13,35 @@ SettingsRecord = dict[str, Any]
 """Settings by name, as JSON values."""
 
 WORDPIECE = "wordpiece"
-"""Value of ``tokenizer["kind"]`` for a WordPiece vocabulary file read by a dialect."""
+"""Value of ``tokenizer["kind"]`` in a manifest for a WordPiece vocabulary file."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetSettings:
-    """Everything that decides a dataset's bytes except the contents of its inputs.
+    """Everything that decides a dataset's bytes, except the contents of its inputs.
 
-    The settings are split into four records, which the manifest stores under these names:
+    The settings are divided into four records (JSON objects), which the manifest stores under these names:
 
-    tokenizer: decides the ids of a sentence. Holds the kind of tokeniser, the vocabulary's md5 and its number
-    of tokens. A WordPiece vocabulary adds dialect and lower_case. A tokenizer.json file adds its name, the
-    tokens' roles and between, the text that joins two sentences.
+    tokenizer: settings that decide the ids of a sentence. It contains the kind of tokeniser, and the md5 and
+        number of tokens of the vocabulary. For a WordPiece vocabulary it also contains dialect and
+        lower_case. For a tokenizer.json it also contains the file's name, the roles of special tokens, and
+        ``between``, which is the text that joins two sentences.
 
-    objective: decides which examples are made of the ids. Holds name, max_seq_length, random_seed and the
-    objective's other settings. max_seq_length and random_seed are here because every objective needs them and
-    neither the tokeniser nor the container does.
+    objective: settings that decide which examples are made from the ids. It contains the objective's name,
+        max_seq_length, random_seed and the objective's other settings. max_seq_length and random_seed are
+        part of this record because every objective needs them, and neither the tokeniser nor the file format
+        does.
 
-    container: decides the file format and how examples lie in it: format, order of a record's values
-    (remask), length bins, packed rows, padding_id if it is not 0, shuffle and num_shards of a global shuffle,
-    and dealt_files, the number of files that the examples of all inputs are dealt to.
+    container: settings that decide the file format and the order of the examples in it. It contains the
+        format, the order of a record's values (remask), length bins, packed rows, padding_id if it is not 0,
+        and for a global shuffle shuffle and num_shards. It also contains dealt_files, which is the number of
+        files that the examples of all inputs are written to in turn.
 
-    text: the sentence splitter. Holds punkt, the variant and tables of the splitter that the input parts'
-    manifest names, or None. It is empty until the dataset is finished.
+    text: the sentence splitter. It contains punkt, the variant and tables of the splitter that the manifest
+        of the input parts names, or None. The record is empty until the dataset is finished.
 
-    A setting without effect is left out of its record. An example is bin_size if the dataset has no length
-    bins.
+    A setting that has no effect is left out of its record. For example, bin_size is left out if the dataset
+    has no length bins.
     """
 
     tokenizer: SettingsRecord
@@ -48,8 +51,9 @@ class DatasetSettings:
 
     @property
     def objective_name(self) -> str | None:
-        """Name of the objective, which says how the examples were made. None if the manifest does not record
-        it.
+        """Name of the objective, which is the type of the examples.
+
+        It is None if the manifest does not record it.
         """
         return self.objective.get("name")
 
@@ -61,7 +65,10 @@ class DatasetSettings:
 
     @property
     def num_shards(self) -> int | None:
-        """Number of shards of a global shuffle. None without a shuffle, where each input makes one shard."""
+        """Number of shards of a global shuffle.
+
+        It is None if there is no global shuffle. There is then one shard for each input.
+        """
         return self.container.get("num_shards")
 
     @property
@@ -71,14 +78,19 @@ class DatasetSettings:
 
     @property
     def by_name(self) -> SettingsRecord:
-        """The settings that a user can choose, by flag name and without the vocabulary."""
+        """The settings that a user can choose, under the names of their flags. The vocabulary is not among
+        them.
+        """
         found: SettingsRecord = {} if self.objective_name is None else {"objective": self.objective_name}
         for record in (self.tokenizer, self.objective, self.container):
             found |= {name: value for name, value in record.items() if name not in _RESERVED}
         return found
 
     def as_json(self) -> dict[str, SettingsRecord]:
-        """Return the four records by name, in the order in which the pipeline uses them."""
+        """Return the four records by name.
+
+        Their order is the order in which the pipeline uses them.
+        """
         return {
             "text": self.text,
             "tokenizer": self.tokenizer,
@@ -99,8 +111,8 @@ _RESERVED = (
 )
 """Names that a setting of an objective must not have.
 
-Either a record already uses the name for something else, or the name would occur twice in the flat mapping as
-which the plans of two datasets are compared.
+Some of them already have another meaning in a record. The others would occur twice when the four records are
+merged into one dictionary, which is done to compare two datasets' settings.
 """
 
 
@@ -110,17 +122,18 @@ def make_dataset_settings(
     num_shards: int | None = None,
     tokenizer: SettingsRecord | None = None,
 ) -> DatasetSettings:
-    """Return the dataset settings for these example settings and this vocabulary.
+    """Return the dataset settings that correspond to these example settings and this vocabulary.
 
-    num_shards: number of shards of a global shuffle, or None.
-    tokenizer: the tokeniser's record. None builds the record of a WordPiece vocabulary from ``settings``.
+    num_shards: number of shards of a global shuffle. None if there is no global shuffle.
+    tokenizer: the record ``tokenizer``. None makes the record of a WordPiece vocabulary from ``settings``.
 
-    SettingsError if an objective's setting has a reserved name.
+    Raises SettingsError if a setting of an objective has a reserved name.
     """
-    # An objective may declare a field of ExampleSettings again. Its record is then taken from
-    # ExampleSettings.
+    # An objective may declare a field of ExampleSettings again. The record that the field belongs to is then
+    # the one that ExampleSettings declares.
     declared = _find_records(type(settings)) | _find_records(ExampleSettings)
-    values = json.loads(json.dumps(settings.as_json()))  # tuples become lists, as JSON has them
+    # converts tuples to lists, as they are read from JSON
+    values = json.loads(json.dumps(settings.as_json()))
     name = values.pop("objective")
     found: dict[str, SettingsRecord] = {
         "tokenizer": {"kind": WORDPIECE},
@@ -144,24 +157,26 @@ def make_dataset_settings(
 
 
 def _find_records(kind: type[ExampleSettings]) -> dict[str, str]:
-    """Return the record that each setting of this settings class belongs to, by setting name."""
+    """Return the name of the manifest's record (JSON object) that stores each setting, by setting name."""
     return {item.name: item.metadata.get("record", OBJECTIVE_RECORD) for item in fields(kind)}
 
 
 def make_vocabulary_record(vocabulary: Vocabulary) -> SettingsRecord:
-    """Return the vocabulary's md5 and size as the tokeniser's record stores them."""
+    """Return the md5 and the number of tokens of a vocabulary, as the record ``tokenizer`` stores them."""
     return {"md5": vocabulary.md5, "tokens": vocabulary.tokens}
 
 
 def drop_file_settings(container: Mapping[str, Any]) -> SettingsRecord:
-    """Return container settings without padding_id and dealt_files.
+    """Return the settings of a file format without padding_id and dealt_files.
 
-    These two describe the present files. They do not carry over when the same examples are written to another
-    container.
+    These two describe the present files. They do not apply when the examples are written to other files.
     """
     return {name: value for name, value in container.items() if name not in ("padding_id", "dealt_files")}
 
 
 def make_shuffle_settings(num_shards: int | None) -> SettingsRecord:
-    """Return the container settings of a global shuffle into num_shards shards, or no settings for None."""
+    """Return the settings that the record ``container`` stores for a global shuffle.
+
+    num_shards: number of shards. None if there is no global shuffle. The result is then empty.
+    """
     return {} if num_shards is None else {"shuffle": "global", "num_shards": num_shards}

@@ -1,4 +1,6 @@
-"""Declare a setting once, as a dataclass field, and derive its JSON Schema from that declaration."""
+"""Declaration of settings: each setting is declared once as a dataclass field, which also gives its JSON
+Schema.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -25,16 +27,17 @@ _BOUNDS = {
 }
 
 MAX_INTEGER = (1 << 53) - 1
-"""Largest integer allowed for a setting without a declared upper bound.
+"""Largest integer for a setting that declares no upper bound.
 
-JSON readers that use 64-bit floats cannot represent every larger integer exactly.
+JSON readers that store numbers as 64-bit floats cannot represent all larger integers.
 """
 
 MAX_FLOAT = 1e38
-"""Largest float allowed for a setting without a declared upper bound. It fits into 32 bits."""
+"""Largest float for a setting that declares no upper bound. It can be stored as a 32-bit float."""
 
 OBJECTIVE_RECORD = "objective"
-"""Name of the manifest's record that stores a setting, unless the setting names another record."""
+"""Name of the manifest's record (JSON object) that stores a setting if its declaration names no other record.
+"""
 
 
 def setting(
@@ -51,14 +54,18 @@ def setting(
     record: str = OBJECTIVE_RECORD,
     **marks: Any,
 ) -> Any:
-    """Return a dataclass field that also declares the setting's help text, choices and bounds.
+    """Return a dataclass field that declares a setting with its help text, choices and bounds.
 
-    least, most, above, below: inclusive and exclusive bounds of a number, or of each number in a list or an
-    object. A number with a lower bound and no upper bound is limited to MOST_WHOLE or MOST_NUMBER.
-    keywords: further JSON Schema keywords.
-    optional: None only means "not set". It is not accepted as a value.
-    record: name of the manifest's record that holds the setting: tokenizer, objective or container.
-    marks: extra entries of the setting's schema, which other code of bertdata reads.
+    choices: the accepted values. If it is empty, the type decides.
+    least, most: smallest and largest accepted number. They also apply to each number in a list or an object.
+    above, below: numbers that an accepted number must be above and below. They also apply to each number in a
+        list or an object.
+    keywords: further keywords of the setting's JSON Schema.
+    optional: True if None only means that the setting is not set. A user cannot set it to None.
+    record: name of the manifest's record that stores the setting: tokenizer, objective or container.
+    marks: further entries of the setting's schema, which other code of bertdata reads.
+
+    A number with a lower bound and no upper bound is limited to MAX_INTEGER or MAX_FLOAT.
     """
     facts = {
         "help": help,
@@ -73,17 +80,19 @@ def setting(
 
 
 def _make_bound_keywords(bounds: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the JSON Schema keywords for these bounds."""
+    """Return the JSON Schema keywords for the bounds that are not None."""
     found = {keyword: bounds.get(name) for name, keyword in _BOUNDS.items()}
     return {keyword: bound for keyword, bound in found.items() if bound is not None}
 
 
 def repeat_setting(kind: Any, name: str, *, help: str = "", default: Any = MISSING, **others: Any) -> Any:
-    """Return a field that repeats the setting ``name`` of another settings class.
+    """Return a field that declares a setting of another settings class once more, with changes.
 
-    help: text appended to the original help.
-    default: replaces the original default.
-    others: new bounds, which replace all original bounds, and further marks, as for ``setting``.
+    kind: the other settings class.
+    name: name of the setting.
+    help: text that is added to the help of the original setting.
+    default: new default. Without it, the original default is used.
+    others: new bounds, which replace all original bounds, and further marks as in ``setting``.
     """
     [item] = (item for item in fields(kind) if item.name == name)
     bounds = {word: others.pop(word) for word in _BOUNDS if word in others}
@@ -95,7 +104,7 @@ def repeat_setting(kind: Any, name: str, *, help: str = "", default: Any = MISSI
 
 
 def derive_schemas(kind: Any) -> Mapping[str, dict[str, Any]]:
-    """Return a JSON Schema for each field of a dataclass that ``setting`` declared, by field name."""
+    """Return the JSON Schema of each setting of a dataclass, by field name."""
     return _derive_schemas(kind)
 
 
@@ -119,13 +128,18 @@ def _make_schema(item: Field[Any], hint: Any) -> dict[str, Any]:
 
 
 def _list_types(hint: Any) -> list[Any]:
-    """List the types that a type hint allows. int is left out next to float, which covers it."""
+    """Return the types that a type hint allows. int is left out if float is allowed, because float includes
+    it.
+    """
     kinds = list(get_args(hint)) if isinstance(hint, UnionType) else [hint]
     return [kind for kind in kinds if not (kind is int and float in kinds)]
 
 
 def _make_value_schema(kinds: Sequence[Any], bounds: Mapping[str, float]) -> dict[str, Any]:
-    """Return the JSON Schema of a value that has any of these types."""
+    """Return the JSON Schema of a value that may have any of these types.
+
+    bounds: JSON Schema keywords for the bounds of numbers.
+    """
     names = list(dict.fromkeys(_TYPES[get_origin(kind) or kind] for kind in kinds))
     found: dict[str, Any] = {"type": names[0] if len(names) == 1 else names}
     if not {"integer", "number"}.isdisjoint(names):

@@ -1,4 +1,6 @@
-"""Dialects: the ways in which the programs that bertdata imitates read text and vocabulary files."""
+"""Dialects: the rules by which published programs read text and vocabulary files, so that bertdata can read
+alike.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,16 +14,16 @@ SPECIAL_TOKENS = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
 class Dialect:
     """Rules by which another program, such as BERT's original code, reads text and vocabularies.
 
-    A dialect does not say how a program makes examples. The objectives define that.
+    Dialects do not say how a program makes examples from the text. The objectives define that.
 
-    duplicate_tokens: which id a token gets if the vocabulary lists it twice. With "last", ids are line
-    numbers.
-    max_word_chars: a longer word becomes a single [UNK].
-    drops_unassigned: characters of every Unicode category C* (Cc, Cf, Cn, Co, Cs) are removed from text, not
-    only Cc and Cf.
-    keeps_special_tokens: a special token between spaces is not split.
-    drops_bad_utf8: bytes that are not UTF-8 are dropped. Otherwise they are an error.
-    universal_newlines: a carriage return ends a line. Otherwise it is dropped.
+    duplicate_tokens: which id a token has if the vocabulary lists it twice, "first" or "last". With "last",
+        ids are line numbers.
+    max_word_chars: largest number of characters of a word. A longer word becomes a single [UNK].
+    drops_unassigned: True removes the characters of all Unicode categories C* (Cc, Cf, Cn, Co, Cs) from the
+        text. False removes only Cc and Cf.
+    keeps_special_tokens: True keeps a special token between spaces as one token.
+    drops_bad_utf8: True drops bytes that are not valid UTF-8. False treats them as an error.
+    universal_newlines: True treats a carriage return as the end of a line. False drops it.
     """
 
     name: str
@@ -51,7 +53,7 @@ DIALECTS = {
 
 
 def find_dialect(name: str) -> Dialect:
-    """Return the dialect with this name. SettingsError lists the known names."""
+    """Return the dialect of this name. Raises SettingsError for an unknown name and lists the known names."""
     try:
         return DIALECTS[name]
     except KeyError:

@@ -1,4 +1,7 @@
-"""Recipes: the settings of published data sets under names such as mlperf, for one or two phases."""
+"""Recipes: the settings with which published data sets were made, under names such as mlperf.
+
+A recipe has one phase or two phases of pre-training, which use different sequence lengths.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -7,22 +10,23 @@ from bertdata.config.settings import require
 from bertdata.errors import SettingsError
 
 Settings = dict[str, Any]
-"""Settings of an objective by name. The objective's default applies to a setting that is left out."""
+"""Settings of an objective, by name. A setting that is left out has the objective's default."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
     """The settings of a published data set, for one or two phases of pre-training.
 
-    phases: the settings that differ from the objective's defaults, one dictionary per phase.
+    phases: one dictionary for each phase, with the settings that differ from the objective's defaults.
     objective: name of the objective that the settings belong to.
-    extractor: version of the Wikipedia extractor that the original program uses, or the newest version if the
-    program names none.
+    extractor: version of the Wikipedia extractor that the original program uses. It is the newest version if
+        the program names none.
 
-    For encoders published after BERT, three texts say how close the data comes to the published data set:
+    For encoders published after BERT, three texts say how similar the data are to the published data set:
+
     exact: what is identical.
-    distribution: what is only drawn from the same distribution.
-    paper: what is known only from a publication.
+    distribution: what is not identical but drawn from the same random distribution.
+    paper: what is known only from a publication, not from the program.
     """
 
     name: str
@@ -35,10 +39,15 @@ class Recipe:
     paper: str = ""
 
     def select(self, phase: int | None) -> dict[str, Settings]:
-        """Return the settings of one phase or of all phases, by the sub-directory to write to.
+        """Return the settings of one phase or of all phases, by the sub-directory that the phase is written
+        to.
 
-        phase: number from 1, or None for all phases. A single phase is written to the output directory itself
-        (key ""), and two phases to phase1 and phase2. SettingsError for an unknown phase.
+        A single phase is written to the output directory itself, so its key is "". Two phases are written to
+        phase1 and phase2.
+
+        phase: number of the phase, from 1. None means all phases.
+
+        Raises SettingsError for an unknown phase.
         """
         if phase is not None:
             require(1 <= phase <= len(self.phases), self._make_phase_message(phase))
@@ -49,7 +58,7 @@ class Recipe:
 
     @property
     def fidelity(self) -> dict[str, str]:
-        """The texts exact, distribution and paper by name. Empty texts are left out."""
+        """The texts exact, distribution and paper that are not empty, by name."""
         found = {name: getattr(self, name) for name in ("exact", "distribution", "paper")}
         return {name: words for name, words in found.items() if words}
 
@@ -68,12 +77,19 @@ class Recipe:
 
 
 def _make_two_phases(first: Settings, length: int, predictions: int) -> tuple[Settings, ...]:
-    """Return the settings of two phases: ``first``, then the same with another length and number of masks."""
+    """Return the settings of two phases, which differ only in sequence length and number of masks.
+
+    first: settings of the first phase.
+    length, predictions: sequence length and number of masks of the second phase.
+    """
     return first, {**first, "max_seq_length": length, "max_predictions_per_seq": predictions}
 
 
 def _make_phases(first: Settings, *lengths: int) -> tuple[Settings, ...]:
-    """Return the settings of one phase per length. They differ only in max_seq_length."""
+    """Return the settings of one phase for each of the lengths. The phases differ only in max_seq_length.
+
+    first: the settings that all phases share.
+    """
     return tuple({**first, "max_seq_length": length} for length in lengths)
 
 
@@ -166,9 +182,10 @@ ENCODERS = (
         paper=_NOTHING,
     ),
 )
-"""Recipes of encoders published after BERT.
+"""Recipes for encoders that were published after BERT.
 
-Length and mask rate come from the original programs unless the field ``paper`` names a publication.
+Sequence length and masking rate come from the original program, unless the field ``paper`` names a
+publication.
 """
 
 RECIPES = {
@@ -218,7 +235,7 @@ RECIPES = {
 
 
 def find_recipe(name: str) -> Recipe:
-    """Return the recipe with this name. SettingsError lists the known names."""
+    """Return the recipe of this name. Raises SettingsError for an unknown name and lists the known names."""
     try:
         return RECIPES[name]
     except KeyError:

@@ -1,5 +1,6 @@
-"""Settings that every objective (type of pre-training examples) has. Each objective adds further settings in
-a derived class.
+"""The settings that all objectives (types of pre-training examples) have.
+
+Each objective adds settings in a derived class.
 """
 
 from dataclasses import asdict, dataclass, fields, replace
@@ -12,7 +13,8 @@ from bertdata.io.foreign_text import MOST_DIGITS
 from bertdata.records import ShardLayout
 
 FORMATS = ("tfrecord", "hdf5", "parquet", "mds")
-"""Containers that ``create`` writes. ``bertdata.shards.containers.CONTAINERS`` describes them."""
+"""Names of the file formats that ``create`` writes. ``bertdata.shards.containers.CONTAINERS`` describes them.
+"""
 LONGEST_SEQUENCE = 65_535
 
 SettingsKind = TypeVar("SettingsKind", bound="ExampleSettings")
@@ -20,11 +22,11 @@ SettingsKind = TypeVar("SettingsKind", bound="ExampleSettings")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExampleSettings:
-    """Everything that decides a shard's bytes except the text and the vocabulary.
+    """Everything that decides a shard's bytes, except the text and the vocabulary.
 
-    The manifest stores settings in several records (objects), which ``bertdata.config.dataset_settings``
-    describes. A setting belongs to the record ``objective`` unless ``setting(record=...)`` names another
-    record.
+    The manifest stores settings in several records (JSON objects), which ``bertdata.config.dataset_settings``
+    describes. A setting is stored in the record ``objective`` unless its ``setting(record=...)`` names
+    another record.
     """
 
     objective: str = setting("bert", "training objective of the examples; your own is package.module:NAME")
@@ -74,28 +76,27 @@ class ExampleSettings:
 
     @property
     def files_of_run(self) -> tuple[str, ...]:
-        """Names of the files among which the examples of all inputs are distributed, one example to each file
-        in turn.
+        """Names of the files that the examples of all inputs are written to in turn, one example to each.
 
-        Empty in the usual case, where a shard holds the examples of one input only.
+        It is empty if each shard contains the examples of a single input, which is the usual case.
         """
         return ()
 
     @property
     def rules(self) -> Dialect:
-        """The dialect: the rules by which text is read, as in the program that ``create`` imitates."""
+        """The rules by which text is read (the dialect), as in the program that ``create`` reproduces."""
         return find_dialect(self.dialect)
 
     @property
     def layout(self) -> ShardLayout:
-        """The shape of the records that these settings produce."""
+        """The layout (lengths, columns and file format) of the records made with these settings."""
         return ShardLayout(objective=self.objective, max_seq_length=self.max_seq_length)
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings by name.
 
-        keep_accents, chinese_words and bin_size are left out if they have no effect. Manifests written before
-        these settings existed therefore keep their bytes.
+        keep_accents, chinese_words and bin_size are left out if they have no effect, so that manifests have
+        the same bytes as before these settings existed.
         """
         found = asdict(self)
         if not self.keep_accents:
@@ -107,13 +108,20 @@ class ExampleSettings:
         return found
 
     def with_changes(self: SettingsKind, **changes: Any) -> SettingsKind:
-        """Return a validated copy with these fields changed. SettingsError for a bad name or value."""
+        """Return a checked copy of the settings with some fields changed.
+
+        Raises SettingsError for an unknown name or an invalid value.
+        """
         check_setting_names(type(self), changes)
         return replace(self, **changes)
 
 
 def check_setting_names(kind: type[ExampleSettings], given: dict[str, Any]) -> None:
-    """Raise SettingsError if ``given`` names a setting that the settings class ``kind`` does not have."""
+    """Raise SettingsError if the settings class has no setting of a given name.
+
+    kind: the settings class.
+    given: the given settings, by name.
+    """
     known = {item.name: item.default for item in fields(kind)}
     unknown = sorted(set(given) - set(known))
     objective = given.get("objective", known["objective"])
@@ -126,10 +134,13 @@ def check_setting_names(kind: type[ExampleSettings], given: dict[str, Any]) -> N
 _KINDS = {int: "an integer", float: "a number", bool: "True or False", str: "a text"}
 
 
-def convert_values(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Convert integers to floats for the float fields of the settings class ``kind``. Return all settings.
+def convert_to_field_types(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the given settings, with integers converted to floats for float fields of the settings class.
 
-    SettingsError for any other value that does not have its field's type.
+    kind: the settings class.
+    given: the given settings, by name.
+
+    Raises SettingsError for any other value that does not have the type of its field.
     """
     hints, values = get_type_hints(kind), dict(given)
     for name, value in given.items():
@@ -142,6 +153,6 @@ def convert_values(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
 
 
 def require(holds: bool, message: str) -> None:
-    """Raise SettingsError with this message unless the condition holds."""
+    """Raise SettingsError with this message unless ``holds`` is true."""
     if not holds:
         raise SettingsError(message)

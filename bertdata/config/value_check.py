@@ -1,4 +1,4 @@
-"""Check names and values of settings from a user against a JSON Schema. Each error is a single line."""
+"""Checks of settings from a user, by name and by a JSON Schema for the value. Each error is a single line."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -36,7 +36,7 @@ _SWITCH = {
 def check_names(given: Iterable[str], known: Collection[str], where: str = "") -> None:
     """Raise SettingsError for the first unknown name, and suggest the most similar known name.
 
-    where: text before the name in the message, such as a path.
+    where: text in front of the name in the message, such as a path.
     """
     for name in given:
         if name not in known:
@@ -44,10 +44,11 @@ def check_names(given: Iterable[str], known: Collection[str], where: str = "") -
 
 
 def suggest_known(given: str, known: Sequence[str], likeness: float = 0.6) -> str:
-    """Return the end of an error message that suggests the known name most similar to ``given``.
+    """Return the end of an error message that suggests the known name that is most similar to ``given``.
 
-    Leading dashes of flags are ignored. The text is empty if no name reaches the similarity ``likeness`` (0
-    to 1, as difflib's ratio).
+    The dashes at the start of flags do not count. The text is empty if no name is similar enough.
+
+    likeness: smallest similarity that is enough, from 0 to 1 (as difflib's ratio).
     """
     names = {name.removeprefix("--"): name for name in known}
     nearest = get_close_matches(given.removeprefix("--"), names, n=1, cutoff=likeness)
@@ -55,9 +56,10 @@ def suggest_known(given: str, known: Sequence[str], likeness: float = 0.6) -> st
 
 
 def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where: str = "") -> None:
-    """Raise SettingsError for the first value whose type or range does not fit its property's schema.
+    """Raise SettingsError for the first value that does not fit its schema, in type or range.
 
-    properties: JSON Schema by property name. where: text before the name in the message.
+    properties: JSON Schema of each setting, by name.
+    where: text in front of the name in the message.
     """
     found = min(
         faults(values, {"properties": properties}), key=lambda fault: list(map(str, fault.path)), default=None
@@ -73,14 +75,18 @@ def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where
 
 
 def _format_fault(fault: Fault, item: Mapping[str, Any]) -> str:
-    """Return the error message for a value that violates its property's schema ``item``."""
+    """Return the error message for a value that does not fit its schema.
+
+    fault: what does not fit.
+    item: the schema.
+    """
     name, rule = ".".join(map(str, fault.path)), fault.rule
     if fault.keyword == "enum":
         choices = [value or "none" for value in rule]
         expected = "one of " + ", ".join(choices) + suggest_known(str(fault.value), choices, 0.7)
     elif (
         fault.keyword == "pattern" and "examples" in item
-    ):  # the pattern allows a known name or package.module:NAME
+    ):  # the pattern accepts a known name and also package.module:NAME
         names = item["examples"]
         nearest = suggest_known(fault.value, names, 0.7)
         expected = f"one of {', '.join(names)} or package.module:NAME{nearest}"
@@ -101,16 +107,20 @@ def _shorten_value(value: Any) -> str:
 
 
 def list_types(schema: Mapping[str, Any]) -> list[str]:
-    """Return the JSON types that the property's schema allows."""
+    """Return the names of the JSON types that a schema allows."""
     kinds = schema.get("type", ["string", "null"] if None in schema.get("enum", ()) else "string")
     return [kinds] if isinstance(kinds, str) else kinds
 
 
 def read_value(text: str, kinds: list[str], name: str) -> Any:
-    """Convert text from the command line to the first JSON type in ``kinds`` that accepts the text.
+    """Convert a text from the command line to the first of several JSON types that accepts the text.
 
-    "none" and "null" become None if "null" is among the types. name: the setting's name, for the
-    SettingsError that is raised if no type fits.
+    "none" and "null" are converted to None if "null" is among the types.
+
+    kinds: names of the JSON types.
+    name: name of the setting, for the error message.
+
+    Raises SettingsError if no type accepts the text.
     """
     if "null" in kinds and text.lower() in ("none", "null"):
         return None
@@ -148,7 +158,10 @@ _READERS: dict[str, Callable[[str], Any]] = {
 
 
 def read_object(path: str) -> dict[str, Any]:
-    """Return the JSON object stored in the file. SettingsError names the file if it holds anything else."""
+    """Return the JSON object that a file contains.
+
+    Raises SettingsError, which names the file, if it contains anything else.
+    """
     try:
         value = read_json(path)
     except ValueError as error:

@@ -1,1 +1,1 @@
-"""Dataset directories: write, find, read and verify shards and their manifest."""
+"""Dataset directories: functions that write, find, read and verify shards and their manifest."""

@@ -1,4 +1,7 @@
-"""Parse manifests of datasets, parts, articles and other directories. The field ``kind`` names the type."""
+"""Parser of the manifests of all types of directories, such as datasets, parts (text files) and articles.
+
+The manifest's field ``kind`` names the type.
+"""
 
 from bertdata.dataset.binarised_manifest import BINARISED_KIND, BinarisedManifest, parse_binarised_manifest
 from bertdata.dataset.manifest import DATASET_KIND, Manifest, parse_manifest
@@ -11,7 +14,12 @@ AnyManifest = Manifest | TextManifest | ArticlesManifest | BinarisedManifest
 
 
 def parse_any_manifest(data: bytes, where: str) -> AnyManifest:
-    """Parse a manifest of any type. ManifestError says what does not fit. where: its path, for errors."""
+    """Parse a manifest of any type.
+
+    where: path of the manifest, for error messages.
+
+    Raises ManifestError, which says what does not fit.
+    """
     value = parse_json(data, where)
     kind = value.get("kind", DATASET_KIND)
     if kind == DATASET_KIND:

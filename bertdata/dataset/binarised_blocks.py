@@ -1,9 +1,7 @@
-"""Read a ``.bin``, fairseq's file of token ids, and divide its lines into blocks (examples) as fairseq's
-trainer does.
+"""Reader of fairseq's ``.bin`` files, which contain text as token ids.
 
-The blocks are in the order of the text.
-
-This module imports NumPy.
+The text is divided into blocks (examples) in the same way as fairseq's trainer does it, and the blocks keep
+the order of the text. This module imports NumPy.
 """
 
 from collections.abc import Iterator
@@ -26,9 +24,9 @@ _OBJECTIVE = "mlm"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BinarisedBlocks(OpenedDataset):
-    """The unmasked blocks of a ``.bin`` as a dataset. Blocks have the same numbers as in fairseq.
+    """The blocks (unmasked examples) of a ``.bin`` file as a dataset. They are numbered as in fairseq.
 
-    All ids are held in memory while reading.
+    All token ids are in memory while blocks are read.
     """
 
     breaks: str
@@ -39,18 +37,22 @@ class BinarisedBlocks(OpenedDataset):
         return False
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
-        """Yield all blocks, a few thousand at a time."""
+        """Yield all blocks, a few thousand in each batch."""
         blocks = _read_blocks(shard.path, self.breaks, self.tokens_per_sample)
         for start in range(0, len(blocks), _PIECE):
             yield columns.shrink_ids(columns.slice_batch(blocks, start, start + _PIECE))
 
 
 def open_blocks(path: str, breaks: str, tokens_per_sample: int) -> BinarisedBlocks:
-    """Open the blocks of a ``.bin`` with its ``.idx`` next to it.
+    """Open a ``.bin`` file, with its ``.idx`` file beside it, as a dataset of blocks.
 
-    breaks, tokens_per_sample: fairseq's ``--sample-break-mode`` and ``--tokens-per-sample``.
-    As in fairseq, a line longer than a block becomes a block of its full length. The layout's max_seq_length
-    is then as large as this block. ShardError or SettingsError says what is wrong.
+    As in fairseq, a line that is longer than a block becomes a block of its own, which is not cut. The
+    layout's max_seq_length is then the length of the longest such block.
+
+    breaks: value of fairseq's ``--sample-break-mode``.
+    tokens_per_sample: value of fairseq's ``--tokens-per-sample``.
+
+    Raises ShardError or SettingsError, which says what is wrong.
     """
     blocks = _read_blocks(path, breaks, tokens_per_sample)
     if not len(blocks):
@@ -71,6 +73,7 @@ def open_blocks(path: str, breaks: str, tokens_per_sample: int) -> BinarisedBloc
 
 
 def _read_blocks(path: str, breaks: str, tokens_per_sample: int) -> MlmBatch:
+    """Read all ids of a ``.bin`` file and divide them into blocks."""
     with storage.open_input(path) as file:
         lines = read_lines(file, path)
         return make_fairseq_blocks(lines.ids, lines.ends, breaks, tokens_per_sample)

@@ -1,7 +1,7 @@
-"""Read and write the manifest of a directory of text in fairseq's binary format (binarised lines).
+"""The manifest of a directory of text in fairseq's binary format.
 
-The manifest's format is defined in ``schemas/binarised_manifest.json``. It holds no time, host name or path,
-so the same input gives the same manifest.
+``schemas/binarised_manifest.json`` defines the manifest's format. It contains no time, host name or path, so
+the same input always gives the same manifest.
 """
 
 from dataclasses import asdict, dataclass
@@ -15,7 +15,10 @@ BINARISED_KIND = "binarised lines"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BinarisedInput:
-    """A text file that was converted to ids. tokens: number of ids of its lines, end tokens included."""
+    """Manifest entry of a text file that was converted to token ids.
+
+    tokens: number of ids, including the end token of each line.
+    """
 
     name: str
     bytes: int
@@ -26,10 +29,10 @@ class BinarisedInput:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BinarisedManifest:
-    """Manifest of a finished directory of text in fairseq's binary format.
+    """The manifest of a finished directory of text in fairseq's binary format.
 
-    tokenizer: kind, md5 of the tokeniser's file (``vocabulary``) and the token of each role.
-    inputs: in the order of their lines in the binary file.
+    tokenizer: kind of tokeniser, md5 of its file (``vocabulary``), and the token of each special role.
+    inputs: the text files, in the order of their lines in the binary file.
     """
 
     tokenizer: dict[str, Any]
@@ -44,12 +47,13 @@ class BinarisedManifest:
     def tokens(self) -> int:
         return sum(one.tokens for one in self.inputs)
 
-    def terms(self) -> dict[str, Any]:
-        """Return the plan of the directory: everything its output depends on except the inputs' contents.
+    def make_plan(self) -> dict[str, Any]:
+        """Return the plan of the directory: everything that decides its files, except the contents of the
+        inputs.
 
         A later run may only continue the directory if it has the same plan.
         """
-        return plan_terms(self.tokenizer, [one.name for one in self.inputs])
+        return make_binarised_plan(self.tokenizer, [one.name for one in self.inputs])
 
     def dump(self) -> bytes:
         return dump_json(
@@ -64,12 +68,16 @@ class BinarisedManifest:
         )
 
     def md5sums(self) -> bytes:
-        """Return the contents of MD5SUMS, in the format of the program md5sum."""
+        """Return the contents of the file MD5SUMS, in the format of the program md5sum."""
         return format_md5sums(self.files, self.dump())
 
 
-def plan_terms(tokenizer: dict[str, Any], inputs: list[str]) -> dict[str, Any]:
-    """Return everything that the output depends on except the contents of the inputs."""
+def make_binarised_plan(tokenizer: dict[str, Any], inputs: list[str]) -> dict[str, Any]:
+    """Return the plan of a directory: everything that decides its files, except the contents of the inputs.
+
+    tokenizer: kind of tokeniser, md5 of its file, and the token of each special role.
+    inputs: names of the text files, in order.
+    """
     return {
         "tokenizer": tokenizer["kind"],
         "vocabulary": tokenizer["vocabulary"],
@@ -79,7 +87,12 @@ def plan_terms(tokenizer: dict[str, Any], inputs: list[str]) -> dict[str, Any]:
 
 
 def parse_binarised_manifest(data: bytes, where: str) -> BinarisedManifest:
-    """Parse a manifest and check it against its schema. ManifestError says what does not fit."""
+    """Parse a manifest and check it against its schema.
+
+    where: path of the manifest, for error messages.
+
+    Raises ManifestError, which says what does not fit.
+    """
     value = parse_checked(data, where, "binarised_manifest")
     return BinarisedManifest(
         tokenizer=value["tokenizer"],

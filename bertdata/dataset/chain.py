@@ -1,14 +1,14 @@
-"""Follow a dataset back to its Wikipedia dump through the manifests that each step cites.
+"""Verification of the steps that lead from a Wikipedia dump to a dataset, by the manifest of each step.
 
-::
+Each manifest contains the md5 of the manifest of the step before it. The steps are followed backwards::
 
     packed dataset <- dataset <- parts <- articles <- dump
 
-Each directory holds copies of the manifests of the data it was made from. A packed dataset has a copy of the
-original dataset's manifest. A dataset has copies of its parts' and articles' manifests. A directory of parts
-(text with one sentence per line) has a copy of its articles' manifest. The chain can therefore be followed
-without knowing where those directories are. The directories themselves are verified only if the user names
-them.
+Each directory contains copies of the manifests of the data that it was made from. A packed dataset has a copy
+of the original dataset's manifest. A dataset has copies of the manifests of its parts (text with one sentence
+per line) and of its articles. A directory of parts has a copy of the manifest of its articles. The steps can
+therefore be followed even if those directories no longer exist. The directories themselves are verified only
+if the user names them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,6 +35,8 @@ from bertdata.wiki.articles.manifest import ArticlesManifest
 
 
 class _ListedFile(Protocol):
+    """Interface of manifest entries that describe a file."""
+
     @property
     def name(self) -> str: ...
     @property
@@ -44,12 +46,15 @@ class _ListedFile(Protocol):
 
 
 def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = False) -> Report:
-    """Verify a directory's files, then follow its chain of manifests back to the Wikipedia dump.
+    """Verify the files of a directory, then follow the manifests of earlier steps back to the Wikipedia dump.
 
-    content: compare only the content md5s of shards, so that files in another container pass.
-    sources: directories of parts or articles, or the dump itself, to be verified too.
-    A fault is an md5 or an input that does not match, or a source that does not belong to the chain. A chain
-    that ends before the dump is no fault.
+    A fault is an md5 or an input that does not match, or a source that does not belong to these steps. If the
+    steps end before the dump, this is no fault.
+
+    path: the directory.
+    sources: directories of parts or articles, or the dump, which are verified too.
+    content: True compares the md5s of the shards' examples instead of the md5s of the files. Shards in
+        another file format then match.
     """
     report = verify_files(path, content=content)
     walks = [_ChainWalk(directory, sources) for directory in _find_directories(path)]
@@ -65,12 +70,14 @@ def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = Fals
             )
     return replace(
         report,
-        findings=tuple(dict.fromkeys(findings)),  # phases share parts, so findings may repeat
+        # two phases have the same parts, so the same finding may occur twice
+        findings=tuple(dict.fromkeys(findings)),
         links=tuple(link for walk in walks for link in walk.links),
     )
 
 
 def _find_directories(path: str) -> list[str]:
+    """Return the directories that the path means: itself, or its sub-directories that have a manifest."""
     if not storage.is_directory(path):
         if storage.get_base_name(path) != MANIFEST_NAME:
             raise ManifestError(f"{path}: has no chain; give a directory with a {MANIFEST_NAME}")
@@ -84,9 +91,12 @@ def _find_directories(path: str) -> list[str]:
 
 
 class _ChainWalk:
-    """Walk from a directory's manifest back to the dump.
+    """The steps from a directory's manifest back to the dump, collected by following the manifests one by
+    one.
 
-    links: the steps found. findings: the faults. used: the user's sources that belong to the chain.
+    links: the steps found so far.
+    findings: the faults found so far.
+    used: the sources of the user that belong to these steps.
     """
 
     def __init__(self, directory: str, sources: Sequence[str]) -> None:
@@ -98,9 +108,9 @@ class _ChainWalk:
         self._manifests = _read_manifests(sources)
 
     def run(self) -> None:
-        """Follow the chain until the dump, or until an upstream manifest is not available.
+        """Follow the manifests until the dump, or until a manifest is not available.
 
-        In each step, ``manifest`` is replaced by the manifest of the data that it was made from.
+        In each step, ``manifest`` is replaced with the manifest of the data that it was made from.
         """
         path = storage.join(self._directory, MANIFEST_NAME)
         data = storage.read_bytes(path)
@@ -119,13 +129,13 @@ class _ChainWalk:
             return
         if isinstance(manifest, Manifest) and manifest.plan.packed_from is not None:
             packed = manifest
-            source = self._follow_citation(packed.plan.packed_from, DATASET_COPY, "dataset", Manifest)
+            source = self._find_cited_manifest(packed.plan.packed_from, DATASET_COPY, "dataset", Manifest)
             if not isinstance(source, Manifest):
                 return
             self._check_packed(packed, source, path)
             manifest = source
         if isinstance(manifest, Manifest):
-            parts = self._follow_citation(manifest.parts_manifest, PARTS_COPY, "parts", TextManifest)
+            parts = self._find_cited_manifest(manifest.parts_manifest, PARTS_COPY, "parts", TextManifest)
             if not isinstance(parts, TextManifest):
                 return
             self._check_inputs([*manifest.inputs, *manifest.skipped], parts.files, "parts", PARTS_COPY)
@@ -137,7 +147,7 @@ class _ChainWalk:
                 records = manifest.settings["recipe"] == RECORDS
                 self._end_chain(f"the parts were made of {'files of records' if records else 'plain text'}")
                 return
-            articles = self._follow_citation(
+            articles = self._find_cited_manifest(
                 manifest.articles_manifest, ARTICLES_COPY, "articles", ArticlesManifest
             )
             if not isinstance(articles, ArticlesManifest):
@@ -148,7 +158,11 @@ class _ChainWalk:
             self._check_dump(manifest)
 
     def _check_packed(self, packed: Manifest, source: Manifest, path: str) -> None:
-        """Report a fault if a packed dataset and its source differ in their inputs or number of examples."""
+        """Report a fault if a packed dataset and its original have different inputs or numbers of examples.
+
+        packed: manifest of the packed dataset.
+        source: manifest of the original dataset.
+        """
         for name in ("inputs", "skipped", "parts_manifest", "punkt"):
             found, expected = getattr(packed, name), getattr(source, name)
             if found != expected:
@@ -158,14 +172,18 @@ class _ChainWalk:
             if found != expected:
                 self._add_fault(path, f"wrong number of {name}", str(found), str(expected))
 
-    def _follow_citation(
+    def _find_cited_manifest(
         self, cited: str | None, copy: str, step: str, kind: type[AnyManifest]
     ) -> AnyManifest | None:
-        """Return the next manifest of the chain, from a copy in the directory or from a source.
+        """Return the manifest of the step before this one, from a copy in the directory or from a source of
+        the user.
 
-        cited: md5 of this manifest. None if there was no manifest.
-        copy: file name of the copy. step: what the manifest describes, such as "parts".
-        None if no available manifest has this md5. The chain then ends.
+        If no available manifest has the cited md5, the steps end here and the result is None.
+
+        cited: md5 of the earlier manifest. None if the earlier step had no manifest.
+        copy: file name of the copy.
+        step: name of the earlier step, such as "parts".
+        kind: class of the earlier manifest.
         """
         if cited is None:
             self._end_chain(f"no manifest was beside the {step} when they were read")
@@ -196,7 +214,12 @@ class _ChainWalk:
     def _check_inputs(
         self, inputs: Sequence[_ListedFile], files: Sequence[FileEntry], step: str, copy: str
     ) -> None:
-        """Report each input that the upstream manifest does not list with the same size and md5."""
+        """Report a fault for each input that the manifest of the earlier step does not list with the same
+        size and md5.
+
+        inputs: the inputs of a step.
+        files: the files that the earlier step wrote.
+        """
         listed = {entry.name: entry for entry in files}
         for item in inputs:
             entry = listed.get(item.name)
@@ -215,12 +238,13 @@ class _ChainWalk:
                 )
 
     def _check_text(self, found: dict[str, Any], expected: dict[str, Any], path: str) -> None:
-        """Report a fault unless the manifests of dataset and parts name the same sentence splitter."""
+        """Report a fault unless the manifests of a dataset and of its parts name the same splitter."""
         for name in {**expected, **found}:
             if found.get(name) != expected.get(name):
                 self._add_fault(path, name, str(found.get(name)), str(expected.get(name)))
 
     def _check_dump(self, articles: ArticlesManifest) -> None:
+        """Add the dump as a step, and report a fault if the user named another dump."""
         dump = articles.source
         told = f"{dump.name}, {dump.bytes} bytes, md5 {dump.md5}, date {articles.report.date}"
         self.links.append(ChainLink(step="dump", description=told))
@@ -233,6 +257,7 @@ class _ChainWalk:
                     )
 
     def _end_chain(self, reason: str) -> None:
+        """Add a last step without a manifest, which says why the earlier steps are not known."""
         self.links.append(ChainLink(step="", description=reason))
 
     def _add_fault(self, file: str, status: str, found: str, expected: str) -> None:
@@ -240,7 +265,7 @@ class _ChainWalk:
 
 
 def _read_manifests(sources: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
-    """Return (path, bytes) of the manifest in each source directory, by the manifest's md5."""
+    """Return the path and the bytes of the manifest in each source directory, by the md5 of the manifest."""
     found = {}
     for source in sources:
         if not storage.exists(source):
@@ -253,6 +278,7 @@ def _read_manifests(sources: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
 
 
 def _describe_manifest(manifest: AnyManifest) -> str:
+    """Return a line of text about what a manifest describes, such as the number of its files."""
     if isinstance(manifest, Manifest):
         return f"dataset, {manifest.plan.title}, {_count_things(len(manifest.shards), 'shard')}"
     files = _count_things(len(manifest.files), "file")
@@ -264,6 +290,7 @@ def _describe_manifest(manifest: AnyManifest) -> str:
 
 
 def _describe_splitting(manifest: TextManifest) -> str:
+    """Return a text that names the sentence splitter of a directory of parts."""
     if manifest.punkt is None:
         if (lines := manifest.settings.get("sentences", "punkt")) != "punkt":
             return f"sentences {lines}"
@@ -275,10 +302,12 @@ def _describe_splitting(manifest: TextManifest) -> str:
 
 
 def _count_things(number: int, thing: str) -> str:
+    """Return a number with its noun, in the plural where needed."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _read_if_present(path: str) -> bytes | None:
+    """Return the contents of a file, or None if the file does not exist."""
     try:
         return storage.read_bytes(path)
     except MissingInputError:

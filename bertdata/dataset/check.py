@@ -1,6 +1,6 @@
-"""Compare a shard's file with its entry in the manifest, which holds its name, size, md5 and counts.
+"""Comparison of a shard's file with its manifest entry, which contains its name, size, md5 and counts.
 
-Readers and all commands that check shards use these functions.
+All commands that read or check shards use these functions.
 """
 
 import os
@@ -18,20 +18,24 @@ from bertdata.shards.framing import FrameCounter
 from bertdata.shards.packed.packs import PackReader
 
 Depth = Literal["size", "bytes", "counted", "examples"]
-"""Depth of a shard's check.
+"""How thoroughly a shard is compared with its manifest entry.
 
-size: the file's size. bytes: also its md5. counted: also the number of its examples or packed rows.
-examples: only the content md5 of its examples.
+size compares only the size of the file. bytes also compares its md5. counted also compares the number of its
+examples or packed rows. examples compares only the md5 of its examples, which does not depend on the file
+format.
 """
 
 
 def check_shard(
     directory: str, entry: ShardEntry, depth: Depth = "bytes", objective: str | None = None
 ) -> Misfit | None:
-    """Return the first difference between a shard and its manifest entry, or None if they match.
+    """Compare a shard with its manifest entry and return the first difference, or None if they match.
 
-    objective: the examples' objective, needed if they are counted or compared. None to recognise it from the
-    file. ShardError if the examples have to be decoded and cannot be.
+    depth: how thoroughly the shard is compared.
+    objective: objective of the examples, which is needed to count or compare them. None recognises it from
+        the file.
+
+    Raises ShardError if the examples must be decoded and this fails.
     """
     path = storage.join(directory, entry.name)
     if depth == "counted":
@@ -47,7 +51,7 @@ def check_shard(
 
 
 def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfit | None:
-    """Compare a shard's md5 and number of examples with its entry. The file is read only once for both."""
+    """Compare the md5 and the number of examples of a shard with its entry. The file is read only once."""
     frames = FrameCounter()
     container = find_container_by_name(path)
     is_framed = container is None or container.is_canonical
@@ -57,7 +61,8 @@ def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfi
     what, expected = ("examples", entry.examples) if entry.rows is None else ("packed rows", entry.rows)
     try:
         found = frames.count if is_framed else _count_rows_or_examples(path, objective)
-    except MissingExtraError:  # the package for this container is missing, so compare only the md5
+    # the package that reads this file format is not installed, so only the md5 is compared
+    except MissingExtraError:
         return None
     if found == expected:
         return None
@@ -65,16 +70,16 @@ def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfi
 
 
 def _count_rows_or_examples(path: str, objective: str | None) -> int:
-    """Return the number of packed rows of a packed shard, or of examples of any other shard."""
+    """Return the number of packed rows if the shard is packed, otherwise the number of its examples."""
     with open_reader(path, objective=objective) as reader:
         return reader.rows if isinstance(reader, PackReader) else len(reader)
 
 
 def check_index(directory: str, entry: ShardEntry) -> Misfit | None:
-    """Compare a shard's index file with its entry and return the difference.
+    """Compare the index file of a shard with the shard's entry and return the difference.
 
-    The index lists the records of a packed TFRecord file. None if the index matches, or if the shard needs no
-    index.
+    The index lists where the records of a packed TFRecord file begin. Returns None if the index matches, or
+    if the shard needs no index.
     """
     if (index := make_index_entry(entry)) is None:
         return None
@@ -86,9 +91,9 @@ def check_index(directory: str, entry: ShardEntry) -> Misfit | None:
 
 
 def check_shard_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Misfit | None]:
-    """Compare the file sizes of many shards with their entries, in parallel threads.
+    """Compare the file sizes of many shards with their manifest entries, in parallel threads.
 
-    Returns for each entry the difference, or None if the size is right.
+    Returns one item for each entry: the difference, or None if the size is right.
     """
     by_path = {storage.join(directory, entry.name): entry for entry in entries}
     return storage.map_paths(list(by_path), lambda path: check_shard(directory, by_path[path], "size"))
@@ -96,10 +101,11 @@ def check_shard_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Mis
 
 @contextmanager
 def refuse_writes(file: BinaryIO, path: str) -> Iterator[None]:
-    """Raise ShardError at the end of the block if the shard was written to while it was open.
+    """Raise ShardError at the end of the block if the shard's file was written to while it was open.
 
-    This error replaces any other error of the block, because a file that is truncated while it is read looks
-    damaged. Another process may put a new file at the same path, because the open file stays unchanged.
+    This error replaces any other error of the block, because a file that is shortened while it is read looks
+    damaged. It is allowed that another file is moved to the same path, because this does not change the open
+    file.
     """
     before = os.fstat(file.fileno())
     try:
@@ -111,6 +117,7 @@ def refuse_writes(file: BinaryIO, path: str) -> Iterator[None]:
 
 
 def _refuse_written(file: BinaryIO, path: str, before: os.stat_result) -> None:
+    """Raise ShardError if the file has changed since ``before``."""
     now = os.fstat(file.fileno())
     if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
         raise ShardError(
@@ -120,9 +127,10 @@ def _refuse_written(file: BinaryIO, path: str, before: os.stat_result) -> None:
 
 
 def refuse_changed(path: str, found: str, expected: str | None) -> None:
-    """Raise ShardError if a file's md5 differs from the expected md5.
+    """Raise ShardError if the md5 of a file is not the expected md5.
 
-    expected: md5 in the manifest. None if there is no manifest, and nothing is checked then.
+    found: the md5 of the file.
+    expected: the md5 in the manifest. None if there is no manifest. Nothing is then checked.
     """
     if expected and found != expected:
         raise ShardError(

@@ -1,4 +1,6 @@
-"""Small files that other programs expect next to the shards: LDDL's counts, MDS's index, a dataset card."""
+"""Small files that other programs expect beside the shards, such as LDDL's counts, MDS's index and a dataset
+card.
+"""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -41,7 +43,7 @@ Other libraries take the shards by their pattern, `*.parquet`.
 def make_companion_files(
     directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]
 ) -> dict[str, bytes]:
-    """Return the contents of a dataset's companion files by file name, for its container."""
+    """Return the contents of these small files by file name. They depend on the dataset's file format."""
     make = _FILES.get(settings.container["format"])
     return {} if make is None else make(directory, settings, shards)
 
@@ -68,20 +70,20 @@ def _make_mds_files(
 
 
 _FILES = {LDDL: _make_lddl_files, ARROW: _make_arrow_files, MDS: _make_mds_files}
-"""Functions that make the companion files, by container. Other containers have no such files."""
+"""Functions that make the small files, by file format. Other formats need no such files."""
 
 
 def dump_sample_counts(shards: Iterable[ShardEntry]) -> bytes:
-    """Return the contents of the file that tells LDDL's loader the number of examples of each shard."""
+    """Return the contents of the file from which LDDL's loader reads the number of examples of each shard."""
     counts = {shard.name: shard.examples for shard in shards}
     return dump_json({name: counts[name] for name in sorted(counts)})
 
 
 def make_mds_index(directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]) -> bytes:
-    """Return ``index.json``, which Mosaic's loader reads first.
+    """Return the contents of ``index.json``, which MosaicML's loader reads first.
 
-    If the index needs hashes or compressed sizes, the shards are read for it. Empty shards are left out,
-    because loaders expect at least one example in each.
+    If the index must contain hashes or compressed sizes, the shards are read to compute them. Empty shards
+    are left out, because loaders expect at least one example in each shard.
     """
     load_numpy()
     from bertdata.shards.mds.directory import describe_shard
@@ -107,9 +109,9 @@ def make_mds_index(directory: str, settings: DatasetSettings, shards: Iterable[S
 
 
 def make_shard_form(settings: DatasetSettings) -> "ShardForm":
-    """Return the columns, compression and hashes of a dataset's MDS shards.
+    """Return the columns, the compression and the hashes of a dataset's MDS shards.
 
-    Ids have 16 bits if the vocabulary allows it, otherwise 32.
+    Token ids have 16 bits if this is enough for the vocabulary, otherwise 32 bits.
     """
     from bertdata.shards.mds.ids import make_id_form
 
@@ -124,16 +126,20 @@ def make_shard_form(settings: DatasetSettings) -> "ShardForm":
 
 
 def make_dataset_card(title: str, settings: DatasetSettings) -> bytes | None:
-    """Return README.md, which tells ``datasets.load_dataset(DIR)`` which files are shards.
+    """Return the contents of README.md, from which ``datasets.load_dataset(DIR)`` learns which files are
+    shards.
 
-    Without README.md, ``datasets`` would read every file of the directory as data. README.md names the shards
-    by a pattern, so its contents do not depend on the number of shards.
-    title: the dataset's title.
-    None if ``datasets`` cannot read the shards, and for Arrow files, because ``load_dataset`` refuses
-    directories made for ``load_from_disk``.
+    Without this file, ``datasets`` would read every file of the directory as data. It names the shards by a
+    pattern, so its contents do not depend on the number of shards.
+
+    Returns None if ``datasets`` cannot read the shards. Also returns None for Arrow files, because
+    ``load_dataset`` refuses directories that are made for ``load_from_disk``.
+
+    title: title of the dataset.
     """
     container = settings.container
-    # With length bins, LDDL's files end in .parquet_0 and so on, which load_dataset(DIR) cannot read.
+    # With length bins, the names of LDDL's files end in .parquet_0 and so on, which load_dataset(DIR) cannot
+    # read.
     is_read = container["format"] == "parquet" or (
         container["format"] == LDDL and "bin_size" not in container
     )

@@ -1,4 +1,4 @@
-"""Find shards: datasets with a manifest, and files of other programs, which have none."""
+"""Search for shards: datasets with a manifest, and files of other programs, which have no manifest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from bertdata.dataset.check import check_shard_sizes
 from bertdata.dataset.manifest import DATASET_KIND, Manifest, ShardEntry, parse_manifest
 from bertdata.errors import DatasetError, ManifestError, MissingInputError, SettingsError, ShardError
-from bertdata.examples.objectives import without_word_starts
+from bertdata.examples.objectives import find_plain_objective_name
 from bertdata.io import storage
 from bertdata.io.directory_protocol import PLAN_NAME, UNFINISHED
 from bertdata.io.file_check import Misfit
@@ -24,23 +24,26 @@ from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundShard:
-    """A file of examples, with its manifest entry if a manifest lists it. Picklable, so workers can receive
-    it.
+    """A file of examples.
+
+    A manifest entry belongs to it if a manifest lists the file. The object can be pickled and sent to
+    workers.
     """
 
     path: str
     name: str
     bytes: int
     entry: ShardEntry | None = None
-    objective: str | None = None  # from the manifest, or else from the caller
+    objective: str | None = None  # from the manifest, or from the caller if there is no manifest
     padding_id: int | None = None  # None if no manifest records it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundDataset:
-    """Shards that form a dataset. manifest is None for files of another program, which have none.
+    """Shards that form a dataset.
 
-    notes: one line per reason why files below the path were left out, to be shown to the user.
+    manifest: the manifest. None for files of another program, which have no manifest.
+    notes: lines for the user that say why files below the path were left out, one for each reason.
     """
 
     path: str
@@ -50,23 +53,27 @@ class FoundDataset:
 
     @property
     def title(self) -> str:
-        """Title of the dataset from its manifest: recipe and phase in words."""
+        """Title of the dataset: the recipe and the phase in words, as the manifest names them."""
         return self.manifest.plan.title if self.manifest else "no manifest"
 
 
 def find_datasets(
     path: str, *, exact: bool = False, damaged: bool = False, objective: str | None = None
 ) -> list[FoundDataset]:
-    """Find the datasets that a path means: a directory, a manifest, a shard or a glob pattern of shards.
+    """Find the datasets that a path means. It may be a directory, a manifest, a shard or a glob pattern of
+    shards.
 
-    Nothing is decoded. A directory with a manifest is a dataset. A directory whose sub-directories have
-    manifests is several datasets. Any other directory holds another program's shards, as find_shards selects
-    them. If the path names single shards, they belong to the manifest in the same directory, provided that it
-    lists all of them.
+    A directory with a manifest is one dataset. A directory whose sub-directories have manifests is several
+    datasets. Any other directory contains shards of another program, which find_shards selects. If the path
+    names single shards, they belong to the manifest in their directory, provided that it lists all of them.
+    No examples are decoded.
 
-    exact: raise ManifestError for an edited manifest, and ShardError for shards of a wrong size.
-    damaged: leave missing shards out instead of raising an error.
-    MissingInputError, DatasetError, ManifestError or ShardError if something is missing.
+    exact: True raises ManifestError for a manifest that was edited, and ShardError for shards of the wrong
+        size.
+    damaged: True leaves out missing shards. False raises an error for them.
+    objective: name of the examples' objective from the user, or None.
+
+    Raises MissingInputError, DatasetError, ManifestError or ShardError if something is missing.
     """
     if not storage.is_directory(path):
         if path.endswith(".json"):
@@ -94,10 +101,11 @@ def find_datasets(
 
 
 def find_shard(path: str, objective: str | None = None) -> tuple[FoundDataset, FoundShard]:
-    """Find the single shard at a path. Return the dataset that it belongs to, and the shard.
+    """Find the only shard at a path. Return the dataset that it belongs to, and the shard.
 
-    objective: name of the examples' objective from the user, or None. SettingsError if the manifest records
-    another objective.
+    objective: name of the examples' objective from the user, or None.
+
+    Raises SettingsError if the manifest records another objective.
     """
     if storage.is_directory(path):
         return _find_mds(path, objective)
@@ -111,9 +119,9 @@ def find_shard(path: str, objective: str | None = None) -> tuple[FoundDataset, F
 
 
 def _find_mds(path: str, objective: str | None) -> tuple[FoundDataset, FoundShard]:
-    """Find a directory of MDS shards, and return its index file as the shard.
+    """Find a directory of MDS shards. Return it as a dataset, and its index file as the shard.
 
-    MissingInputError for any other directory.
+    Raises MissingInputError for any other directory.
     """
     index = storage.join(path, INDEX_NAME)
     if not storage.exists(index):
@@ -127,12 +135,15 @@ def _find_mds(path: str, objective: str | None) -> tuple[FoundDataset, FoundShar
 
 
 def check_objective(path: str, found: str, objective: str | None) -> None:
-    """Raise SettingsError if the user gave another objective than the manifest records.
+    """Raise SettingsError if the user named another objective than the manifest records.
 
-    A user who asked ``create`` for ``mlm`` may give ``mlm`` again, even if ``create`` stored word starts with
-    the examples and recorded the objective as ``mlm_word_starts``.
+    If ``create`` was asked for ``mlm``, it may have stored word starts too and recorded the objective
+    ``mlm_word_starts``. The user may still name it ``mlm``.
+
+    found: the objective in the manifest.
+    objective: the objective that the user named, or None.
     """
-    if objective not in (None, found, without_word_starts(found)):
+    if objective not in (None, found, find_plain_objective_name(found)):
         raise SettingsError(
             f"{path}: its manifest has the objective {found}, but {objective} was given; give {found}, "
             "or none"
@@ -140,18 +151,21 @@ def check_objective(path: str, found: str, objective: str | None) -> None:
 
 
 def find_shards(path: str) -> list[FoundShard]:
-    """Find the shards of any program: the files that the path or pattern names, or those below a directory.
+    """Find the shards of any program: the files that a path or pattern names, or the shards below a
+    directory.
 
-    In a directory, shards are the files whose name has the ending of a container, such as .tfrecord. If there
-    are no such files, all files without an ending are shards, because BERT's original programs name shards
-    without one. In a directory saved by ``datasets``, shards are the data files that its ``state.json``
-    lists. Manifests are ignored. DatasetError if there are no shards.
+    In a directory, files whose name has the ending of a file format, such as .tfrecord, are shards. If there
+    are none, all files without an ending are shards, because BERT's original programs give shards no ending.
+    In a directory that ``datasets`` saved, the data files that ``state.json`` lists are shards. Manifests are
+    not used.
+
+    Raises DatasetError if there are no shards.
     """
     return list(_find_shards(path)[0])
 
 
 def _find_shards(path: str) -> tuple[tuple[FoundShard, ...], tuple[str, ...]]:
-    """Return the shards that find_shards returns, and a line for each reason why files were left out."""
+    """Return the shards as ``find_shards`` does, and a line for each reason why files were left out."""
     notes: list[str] = []
     if storage.is_directory(path):
         listing = list_inputs(path, hidden=True)
@@ -173,9 +187,13 @@ def _find_shards(path: str) -> tuple[tuple[FoundShard, ...], tuple[str, ...]]:
 
 
 def refuse_unfinished(path: str, names: Sequence[str]) -> None:
-    """Raise ManifestError if a directory below the path is still being made: it has a plan but no manifest.
+    """Raise ManifestError if a directory below the path is not finished, so that it has a plan but no
+    manifest.
 
-    A training run that writes below the path also has an ``unfinished/`` directory, but no plan in it.
+    A training run that writes below the path also has a directory ``unfinished/``, but there is no plan in
+    it.
+
+    names: names of all files below the path.
     """
     for name in names:
         directory, mark, _ = f"/{name}".partition(f"/{UNFINISHED}/{PLAN_NAME}")
@@ -187,22 +205,29 @@ def refuse_unfinished(path: str, names: Sequence[str]) -> None:
 
 
 def find_manifest_directories(names: Sequence[str]) -> list[str]:
-    """Return the directories that hold a manifest. names: all files below a directory."""
+    """Return the directories that contain a manifest.
+
+    names: names of all files below a directory.
+    """
     return sorted(storage.get_parent(name) for name in names if storage.get_base_name(name) == MANIFEST_NAME)
 
 
 def _find_unlisted(path: str, objective: str | None) -> FoundDataset:
+    """Find the shards at a path that have no manifest, and return them as a dataset."""
     found, notes = _find_shards(path)
     shards = tuple(replace(shard, objective=objective) for shard in found)
     return FoundDataset(path=path, manifest=None, shards=shards, notes=notes)
 
 
 def _read_listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] = ()) -> list[FoundDataset]:
-    """Read the dataset that a manifest describes. If shards are chosen, the dataset has only these.
+    """Read the dataset that a manifest describes.
 
-    Returns an empty list if the manifest does not list all chosen shards.
-    exact: ManifestError for an edited manifest, and ShardError for shards of a wrong size.
-    damaged: leave missing shards out instead of raising an error.
+    where: path of the manifest.
+    exact: True raises ManifestError for a manifest that was edited, and ShardError for shards of the wrong
+        size.
+    damaged: True leaves out missing shards. False raises an error for them.
+    chosen: paths of the shards that the user named. The dataset then has only these shards. If the manifest
+        does not list all of them, the result is empty.
     """
     data = storage.read_bytes(where)
     if (kind := _read_kind(data, where)) != DATASET_KIND:
@@ -242,7 +267,10 @@ def _read_listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] =
 
 
 def _matches_md5sums(manifest: Manifest, directory: str) -> bool:
-    """Return False if MD5SUMS contradicts the manifest. True if there is no MD5SUMS."""
+    """Return False if the file MD5SUMS contradicts the manifest.
+
+    Returns True if there is no such file.
+    """
     try:
         found = storage.read_bytes(storage.join(directory, MD5SUMS_NAME))
     except MissingInputError:
@@ -250,14 +278,16 @@ def _matches_md5sums(manifest: Manifest, directory: str) -> bool:
     return found in (
         manifest.md5sums(),
         format_md5sums(manifest.listed),
-    )  # with and without a line for the manifest
+    )  # MD5SUMS may or may not have a line for the manifest
 
 
 def _read_kind(manifest: bytes, where: str) -> str:
+    """Return the type of directory that a manifest describes."""
     return str(parse_json(manifest, where).get("kind", DATASET_KIND))
 
 
 def _format_misfit(path: str, misfit: Misfit, entry: ShardEntry) -> str:
+    """Return the error message for a shard that differs from its manifest entry."""
     if misfit.status == "missing":
         listed = f"{MANIFEST_NAME} lists it with {entry.bytes} bytes and {entry.examples} examples"
         return f"{path}: is missing, {listed}"
@@ -265,10 +295,10 @@ def _format_misfit(path: str, misfit: Misfit, entry: ShardEntry) -> str:
 
 
 def _find_binarised(path: str, names: list[str]) -> list[str]:
-    """Return the .bin files in a directory that fairseq wrote. If some of them are named train*, return only
-    these.
+    """Return the .bin files of a directory that fairseq wrote. If some of them are named train*, return only
+    those.
 
-    DatasetError if there are none.
+    Raises DatasetError if there are none.
     """
     found = [name for name in names if name.endswith(".bin") and f"{name.removesuffix('.bin')}.idx" in names]
     if not found:
@@ -277,10 +307,10 @@ def _find_binarised(path: str, names: list[str]) -> list[str]:
 
 
 def _choose_shards(path: str, names: list[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Choose which of a directory's files are shards.
+    """Choose which files of a directory are shards.
 
-    Returns their names, and the names of other files that might be taken for shards, by the reason why they
-    are left out.
+    Returns the names of the shards. Also returns, by the reason, the names of files that were left out
+    although they might look like shards.
     """
     saved, dropped = select_data_files(path, names)
     candidates = [name for name in saved if not is_hidden(storage.get_base_name(name))]

@@ -1,4 +1,4 @@
-"""Findings of a verification, one for each file, and the report that collects them."""
+"""Results of a verification: a finding for each file, and the report that contains all findings."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -8,18 +8,21 @@ from typing import Any
 from bertdata.io.file_check import Misfit
 
 MISSING = "missing"
-"""Status of a file that a manifest or md5 list names but that does not exist."""
+"""Status of a file that does not exist although a manifest or a list of md5s names it."""
 EXTRA = "extra"
-"""Status of a file that exists but that the manifest does not list."""
+"""Status of a file that exists although the manifest does not list it."""
 LEFT_OUT = "left out"
-"""Status of an input that the manifest lists as skipped."""
+"""Status of an input that the manifest lists as left out of the dataset."""
 
-_WORKERS = 4  # threads, which run in parallel because hashing releases the GIL
+_WORKERS = 4  # number of threads; they run in parallel because hashing releases the GIL
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """The result of checking a file. status: "right", "missing", "wrong md5", "damaged" and so on."""
+    """The result of checking one file.
+
+    status: the result in one or two words, such as "right", "missing", "wrong md5" or "damaged".
+    """
 
     file: str
     status: str
@@ -37,12 +40,14 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChainLink:
-    """A step in the chain of manifests from a dataset back to the Wikipedia dump.
+    """A step on the way from a Wikipedia dump to a dataset, as its manifest describes it.
 
-    directory: the verified directory, for the first step of its chain. Empty for later steps.
-    step: "dataset", "parts", "articles", "dump" and so on. Empty if the chain ends early.
-    description: what the step made, or why the chain ends.
-    manifest_md5: None if there is no manifest.
+    directory: for the last step, which is listed first, the verified directory. Empty for the steps before
+        it.
+    step: name of the step, such as "dataset", "parts", "articles" or "dump". Empty if no earlier step is
+        known.
+    description: what the step made, or why no earlier step is known.
+    manifest_md5: md5 of the step's manifest. None if there is no manifest.
     """
 
     directory: str = ""
@@ -60,9 +65,9 @@ class ChainLink:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """The result of a verification: a finding for each file.
+    """The result of a verification, with a finding for each file.
 
-    links: for each verified directory, the steps from it back to its dump.
+    links: for each verified directory, the steps from it back to the Wikipedia dump.
     """
 
     path: str
@@ -71,7 +76,7 @@ class Report:
 
     @property
     def chain(self) -> tuple[str, ...]:
-        """The steps from each verified directory back to its dump, each step as a line of text."""
+        """The steps from each verified directory back to the Wikipedia dump, as one line of text per step."""
         return tuple(map(str, self.links))
 
     @property
@@ -96,25 +101,31 @@ class Report:
 
 
 def make_right_finding(file: str, detail: str | None = None) -> Finding:
-    """Return the finding for a file without a fault."""
+    """Return the finding for a file that has no fault."""
     return Finding(file=file, status="right", detail=detail, is_fault=False)
 
 
 def make_misfit_finding(file: str, misfit: Misfit, detail: str | None = None) -> Finding:
-    """Return the finding for a file that differs from its manifest entry. misfit: the difference."""
+    """Return the finding for a file that differs from its manifest entry.
+
+    misfit: the difference.
+    """
     return Finding(
         file=file, status=misfit.status, found=misfit.found, expected=misfit.expected, detail=detail
     )
 
 
 def compare_values(file: str, wrong: str, found: str, expected: str, detail: str | None = None) -> Finding:
-    """Return the finding "right" if both values are equal, else a fault with the status ``wrong``."""
+    """Return the finding "right" if two values are equal. Otherwise return a fault.
+
+    wrong: status of the fault.
+    """
     if found == expected:
         return make_right_finding(file)
     return Finding(file=file, status=wrong, found=found, expected=expected, detail=detail)
 
 
 def check_in_parallel(check: Callable[[Any], Finding], items: Iterable[Any]) -> list[Finding]:
-    """Check every item in parallel threads. Return the findings in the items' order."""
+    """Check all items in parallel threads. Return the findings in the order of the items."""
     with ThreadPoolExecutor(_WORKERS) as pool:
         return list(pool.map(check, items))

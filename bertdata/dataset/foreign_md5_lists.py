@@ -1,13 +1,13 @@
-r"""Parse lists of md5s and file names, in the formats of several programs.
+r"""Parser of lists of md5s and file names, in the formats of several programs.
 
-::
+An entry of such a list has one of these forms::
 
     d41d8cd98f00b204e9800998ecf8427e  a.txt        md5sum; " *a.txt" with --binary, " a.txt" of md5 -r
     \d41d8cd98f00b204e9800998ecf8427e  a\nb.txt    md5sum, for a name with a line end or a backslash
     MD5 (a.txt) = d41d8cd98f00b204e9800998ecf8427e md5 of BSD and macOS, md5sum --tag, openssl md5
     # a comment                                    ; a comment of programs for Windows
 
-In a list of md5sum --zero each entry ends with a NUL, and names are not escaped.
+In a list that md5sum --zero wrote, each entry ends with a NUL and names are not escaped.
 """
 
 import re
@@ -22,9 +22,13 @@ _ESCAPED = {"n": "\n", "r": "\r", "\\": "\\"}
 
 
 def parse_md5_list(data: bytes, where: str) -> list[tuple[str, str]]:
-    """Return (md5, file name) for each entry. A leading ``./`` of a name is removed.
+    """Parse a list of md5s and return the pair (md5, file name) of each entry.
 
-    Names need not be UTF-8. ManifestError for a line that is not an entry, and for a list without entries.
+    A ``./`` at the beginning of a name is removed. Names need not be valid UTF-8.
+
+    where: path of the list, for error messages.
+
+    Raises ManifestError for a line that is not an entry, and for a list without entries.
     """
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     try:
@@ -46,9 +50,9 @@ def _has_invalid_utf8(text: str) -> bool:
 
 
 def _parse_entries(text: str, where: str) -> Iterator[tuple[str, str]]:
-    """Yield (md5, name) of each entry.
+    """Yield the pair (md5, name) of each entry.
 
-    A NUL anywhere means that entries end in NUL, as with md5sum --zero.
+    If the text contains a NUL, each entry ends with a NUL instead of a line end, as md5sum --zero writes it.
     """
     zero = "\0" in text
     for number, line in enumerate(text.split("\0" if zero else "\n"), 1):
@@ -70,7 +74,9 @@ def _parse_entries(text: str, where: str) -> Iterator[tuple[str, str]]:
 
 
 def _strip_dots(name: str) -> str:
-    """Return the name without a leading ``./``, which find prints, and without repeated slashes."""
+    """Return the name without a ``./`` at its beginning, which the program find prints, and without repeated
+    slashes.
+    """
     if "://" in name or name.startswith("/"):
         return name
     parts = [part for part in name.split("/") if part not in ("", ".")]

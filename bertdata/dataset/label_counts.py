@@ -1,6 +1,6 @@
-"""Count a dataset's labels, to compute the accuracy and loss of a baseline that ignores the text.
+"""Counts of a dataset's labels, from which the accuracy and loss of a trivial baseline follow.
 
-The baseline always predicts the most frequent label. A trained model must be better than the baseline.
+The baseline ignores the text and always predicts the most frequent label. A trained model must be better.
 """
 
 from collections import Counter
@@ -28,25 +28,28 @@ _PAIR_LABELS = 2
 
 
 class Frequencies(NamedTuple):
-    """Number of occurrences of each label. counts[i]: occurrences of label i."""
+    """How often each label occurs.
+
+    counts: number of occurrences, indexed by label.
+    """
 
     counts: Sequence[int]
 
     @property
     def most_frequent(self) -> int:
-        """The most frequent label. Among equally frequent labels, the smallest."""
+        """The most frequent label. If several labels are equally frequent, it is the smallest of them."""
         return int(np.argmax(self.counts))
 
     @property
     def share(self) -> float:
-        """The share of the most frequent label, from 0 to 1."""
+        """Share of the most frequent label among all labels, from 0 to 1."""
         return max(self.counts) / max(sum(self.counts), 1)
 
     def compute_losses(self) -> npt.NDArray[np.float64]:
-        """Return each label's cross-entropy loss for a model that predicts every label with its observed
+        """Return the cross-entropy loss of each label for a model that predicts labels with their observed
         frequency.
 
-        A label's loss is -log of its share. Each count is increased by 1, so that no loss is infinite.
+        The loss of a label is -log of its share. Each count is increased by 1, so that no loss is infinite.
         """
         counts = np.array(self.counts, np.float64) + 1
         found: npt.NDArray[np.float64] = -np.log(counts / counts.sum())
@@ -54,17 +57,18 @@ class Frequencies(NamedTuple):
 
     @property
     def loss(self) -> float:
-        """The mean loss over all counted labels, which is the loss of a model that ignores the text."""
+        """Mean loss over all labels that were counted, for a model that ignores the text."""
         return float(self.compute_losses() @ np.array(self.counts, np.float64) / sum(self.counts))
 
 
 class LabelSurvey(NamedTuple):
-    """Counts of the labels in a dataset's first 20,000 examples, and texts that describe the labels.
+    """Counts of the labels in the first 20,000 examples of a dataset, and texts that describe the labels.
 
     words: how often each token id is the label of a masked position.
-    word: spelling of the most frequent masked word, or ``token 17`` if the vocabulary is not available.
-    pairs: counts of the segment pairs' labels. None if the examples have none.
-    pair_words: words for the pair labels 0 and 1.
+    word: spelling of the most frequent masked token. It is a text such as ``token 17`` if the vocabulary is
+        not available.
+    pairs: counts of the labels of sentence pairs. None if the examples have no such labels.
+    pair_words: descriptions of the pair labels 0 and 1.
     """
 
     words: Frequencies
@@ -74,14 +78,14 @@ class LabelSurvey(NamedTuple):
 
     @property
     def pair_word(self) -> str:
-        """The most frequent pair label in words."""
-        return quote_guess(self.pair_words[self.pairs.most_frequent]) if self.pairs else ""
+        """Description of the most frequent pair label."""
+        return quote_baseline(self.pair_words[self.pairs.most_frequent]) if self.pairs else ""
 
     @property
     def guess(self) -> str:
-        """Text that says the accuracy and loss of a baseline that always predicts the most frequent label.
+        """Text with the accuracy and loss of the baseline that always predicts the most frequent label.
 
-        Empty if nothing was counted.
+        It is empty if no labels were counted.
         """
         told = []
         for head, labels, word in (("mlm", self.words, self.word), ("nsp", self.pairs, self.pair_word)):
@@ -94,15 +98,15 @@ class LabelSurvey(NamedTuple):
         return {"words": self.words.counts, "word": self.word, "pairs": pairs, "pair_words": self.pair_words}
 
     @classmethod
-    def of_json(cls, found: dict[str, Any]) -> Self:
+    def from_json(cls, found: dict[str, Any]) -> Self:
         pairs = None if found["pairs"] is None else Frequencies(found["pairs"])
         return cls(Frequencies(found["words"]), found["word"], pairs, tuple(found["pair_words"]))
 
 
 def survey_labels(data: OpenedDataset) -> LabelSurvey:
-    """Count the labels of the dataset's first 20,000 examples.
+    """Count the labels in the first 20,000 examples of the dataset.
 
-    Examples without masks count every id that may be masked when they are loaded.
+    If the examples have no masks, every token that may be masked while reading counts as a label.
     """
     objective = find_objective(data.layout.objective)
     has_pairs = has_group(objective.batch_type, PAIR_LABEL)
@@ -117,7 +121,7 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
             pairs.update(get_pair_labels(batch).tolist())
     vocabulary = _find_vocabulary(data)
     words = words or texts.count_words(_find_never_masked(data, vocabulary))
-    size = data.vocabulary_size or max(words, default=0) + 2  # room for at least one label that never occurs
+    size = data.vocabulary_size or max(words, default=0) + 2  # includes at least one label that never occurs
     counts = Frequencies([words[token] for token in range(size)])
     return LabelSurvey(
         words=counts,
@@ -127,13 +131,13 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
     )
 
 
-def report_guess(data: OpenedDataset, tell: Callable[[str], object]) -> None:
-    """Report the accuracy of a baseline that always predicts the most frequent label and ignores the text.
+def report_baseline(data: OpenedDataset, tell: Callable[[str], object]) -> None:
+    """Report the accuracy of the baseline that always predicts the most frequent label and ignores the text.
 
-    Nothing is reported if the objective has no labels.
+    Nothing is reported if the objective has no labels, or if the files cannot be read. The report is only a
+    hint, so there is no error.
 
-    tell: called with the line of text. If the files cannot be read, nothing is reported and no error is
-    raised, since the line is only a hint.
+    tell: function that is called with a line of text.
     """
     batch_type = find_objective(data.layout.objective).batch_type
     has_labels = has_group(batch_type, MASKS) or has_group(batch_type, PAIR_LABEL)
@@ -143,25 +147,28 @@ def report_guess(data: OpenedDataset, tell: Callable[[str], object]) -> None:
 
 
 class _IdCounter:
-    """Counter of the token ids in examples without masks. Any of these ids may be masked when the examples
-    are loaded.
+    """Counter of the token ids in examples without masks.
+
+    Each of these ids may become a label, because masks are drawn when the examples are loaded.
     """
 
     def __init__(self) -> None:
         self._ids, self._edges = Counter[int](), Counter[int]()
 
     def update(self, batch: ExampleBatch) -> None:
-        """Count the batch's ids. The first and last id of each example are also counted separately."""
+        """Count the token ids of a batch. The first and the last id of each example are also counted
+        separately.
+        """
         ids, ends = np.asarray(batch.ids), np.asarray(batch.ends).astype(np.int64)
         values, counts = np.unique(ids, return_counts=True)
         self._ids.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
         self._edges.update(ids[np.concatenate([np.append(0, ends[:-1]), ends - 1])].tolist())
 
     def count_words(self, never_masked: bytes | None) -> Counter[int]:
-        """Return how often each id occurs, without the ids that are never masked.
+        """Return how often each id that may be masked occurs.
 
-        never_masked: one byte per id, 1 if the id is never masked. None if unknown. The two most frequent ids
-        at the edges of examples, usually [CLS] and [SEP], are then left out.
+        never_masked: one byte per id, which is 1 if the id is never masked. None if this is unknown. The two
+            ids that are most frequent at the ends of examples, usually [CLS] and [SEP], are then left out.
         """
         if never_masked is None:
             special = {token for token, _ in self._edges.most_common(2)}
@@ -170,14 +177,15 @@ class _IdCounter:
         return Counter({token: n for token, n in self._ids.items() if token not in special})
 
 
-def quote_guess(guess: str) -> str:
+def quote_baseline(guess: str) -> str:
+    """Return a label in quotation marks, as the text about the baseline shows it."""
     return f'"{guess}"'
 
 
 def _find_vocabulary(data: OpenedDataset) -> Vocabulary | None:
-    """Return the vocabulary of the dataset that the first shard belongs to, or None if it is not available.
+    """Return the vocabulary of the dataset, or None if it is not available.
 
-    Generated examples have no file. Their empty path must not lead to a dataset in the working directory.
+    Generated examples have no file. Their empty path must not be taken for the working directory.
     """
     path = data.shards[0].path if data.shards else ""
     if not path:
@@ -190,9 +198,10 @@ def _find_vocabulary(data: OpenedDataset) -> Vocabulary | None:
 
 
 def _find_never_masked(data: OpenedDataset, vocabulary: Vocabulary | None) -> bytes | None:
-    """Return one byte per id, 1 if the id is never masked. None if that is unknown.
+    """Return one byte per token id, which is 1 if the id is never masked. Returns None if this is unknown.
 
-    The ids come from the dataset's masking rules, or from the default rules of its vocabulary.
+    The ids come from the dataset's masking rules or, if it has none, from the default rules for its
+    vocabulary.
     """
     if data.never_masked is not None or vocabulary is None:
         return data.never_masked
@@ -200,7 +209,7 @@ def _find_never_masked(data: OpenedDataset, vocabulary: Vocabulary | None) -> by
 
 
 def _format_token(vocabulary: Vocabulary | None, token: int) -> str:
-    """Return the token's readable spelling in quotes, or ``token 17`` without a vocabulary."""
+    """Return the spelling of a token in quotes, or a text such as ``token 17`` without a vocabulary."""
     if vocabulary is None:
         return f"token {token}"
-    return quote_guess(make_words_readable(vocabulary)[token].strip())
+    return quote_baseline(make_words_readable(vocabulary)[token].strip())

@@ -1,8 +1,8 @@
-"""Lengths files: the number of tokens of every example, in a small file for each shard.
+"""Lengths files: for each shard, a small file with the number of tokens of each of its examples.
 
-The file ``lengths/NAME.u16`` of the shard NAME holds an unsigned 16-bit little-endian integer per example, in
-the shard's order: the example's number of tokens without padding. A reader can therefore distribute examples
-by length without decoding shards.
+The file ``lengths/NAME.u16`` belongs to the shard NAME. It contains one unsigned 16-bit little-endian integer
+for each example, in the order of the shard. The integer is the number of tokens without padding. With this
+file, a reader can group examples by length without decoding the shard.
 """
 
 import sys
@@ -20,7 +20,7 @@ ITEM_BYTES = 2
 
 
 class ShardLengths:
-    """The lengths of a shard's examples, collected while the shard is written."""
+    """The lengths of a shard's examples, which are collected while the shard is written."""
 
     def __init__(self) -> None:
         self._lengths = array("H")
@@ -31,13 +31,13 @@ class ShardLengths:
 
     def dump(self) -> bytes:
         """Return the bytes of the lengths file."""
-        return _convert_byte_order(self._lengths).tobytes()
+        return _swap_bytes_if_needed(self._lengths).tobytes()
 
 
 def check_lengths(directory: str, entry: ShardEntry) -> Misfit | None:
-    """Compare a shard's lengths file with the shard's manifest entry and return the first difference.
+    """Compare the lengths file of a shard with the shard's manifest entry and return the first difference.
 
-    None if the file matches the entry, or if the entry lists no lengths file.
+    Returns None if they match, or if the entry lists no lengths file.
     """
     if entry.lengths_md5 is None:
         return None
@@ -53,9 +53,12 @@ def check_lengths(directory: str, entry: ShardEntry) -> Misfit | None:
 
 
 def read_lengths(path: str, examples: int, md5: str) -> "array[int]":
-    """Return the lengths of a shard's examples.
+    """Read a lengths file and return the number of tokens of each example.
 
-    ShardError if the file differs from the expected size or md5.
+    examples: number of examples of the shard.
+    md5: md5 of the lengths file in the manifest.
+
+    Raises ShardError if the file has another size or md5.
     """
     data = storage.read_bytes(path)
     if len(data) != ITEM_BYTES * examples:
@@ -66,11 +69,11 @@ def read_lengths(path: str, examples: int, md5: str) -> "array[int]":
 
 
 def _parse_lengths(data: bytes | bytearray) -> "array[int]":
-    return _convert_byte_order(array("H", bytes(data)))
+    return _swap_bytes_if_needed(array("H", bytes(data)))
 
 
-def _convert_byte_order(items: "array[int]") -> "array[int]":
-    """Convert between the machine's byte order and the file's."""
+def _swap_bytes_if_needed(items: "array[int]") -> "array[int]":
+    """Swap the bytes of each integer on big-endian machines, because the file is little-endian."""
     if sys.byteorder == "big":
         items = array("H", items)
         items.byteswap()

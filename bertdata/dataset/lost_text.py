@@ -1,7 +1,7 @@
-"""Count the text that no example holds, and warn if it is a large share of the inputs.
+"""Count of the text that is in no example, and a warning if it is a large share of the inputs.
 
-A pair of segments holds at most max_seq_length ids, and BERT's program drops all further ids. If lines are
-longer than an example, most of the text may be lost in every pass.
+A pair of segments holds at most max_seq_length ids. BERT's program drops the ids that do not fit. If lines
+are longer than an example, most of the text may be lost in every pass.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,28 +12,28 @@ from bertdata.dataset.manifest import ShardEntry
 from bertdata.records import MadeExamples
 
 _MOST_LOST = 1 / 3
-"""Share of lost tokens above which a warning is printed.
+"""Share of lost tokens above which there is a warning. It is well above the losses of the original programs.
 
-For comparison, BERT's program loses 31 % of the tokens of an encyclopedia in a single pass with 64 ids per
-example, and 10 % with 128 ids. ELECTRA's program loses 14 % with 128 ids. With several passes over the text
-hardly anything is lost.
+In a single pass over an encyclopedia, BERT's program loses 31 % of the tokens with 64 ids per example, and 10
+% with 128 ids. ELECTRA's program loses 14 % with 128 ids. In several passes hardly anything is lost.
 """
 
 
 def count_lost(examples: MadeExamples) -> int | None:
-    """Return how many ids of the text no example holds.
+    """Return how many token ids of the text are in no example.
 
-    None for a user's objective that does not count them.
+    Returns None for a user's own objective that does not count them.
     """
     lost: int | None = getattr(examples, "lost", None)
     return lost
 
 
 def add_lost_tokens(shards: Sequence[ShardEntry], lost: int | None) -> tuple[ShardEntry, ...]:
-    """Return the shards' manifest entries with the number of tokens that were lost from their common text.
+    """Return the manifest entries of shards with the number of tokens that are in none of their examples.
 
-    shards: all shards made from one text. lost: tokens of this text that no example holds. The first entry
-    gets the whole number and the others get 0, so that the sum over all shards is the number of lost tokens.
+    shards: entries of all shards that were made from one text.
+    lost: number of tokens of this text that are in no example. The first entry gets this number and the other
+        entries get 0, so that the sum is right.
     """
     if lost is None:
         return tuple(shards)
@@ -42,13 +42,16 @@ def add_lost_tokens(shards: Sequence[ShardEntry], lost: int | None) -> tuple[Sha
 
 
 def check_lost_text(directory: str, manifest: Mapping[str, Any]) -> list[str]:
-    """Return a warning if a large share of a dataset's text is in no example. manifest: its JSON."""
+    """Return a warning if a large share of a dataset's text is in no example.
+
+    manifest: JSON of the dataset's manifest.
+    """
     lost, tokens = manifest["totals"].get("lost_tokens"), sum(entry["tokens"] for entry in manifest["inputs"])
     remedy = "raise --max-seq-length, or choose the objective mlm, which cuts nothing off"
     settings = manifest["settings"]
     if isinstance(
         settings["objective"], dict
-    ):  # false for version 2 of the manifest, which has a flat object of settings
+    ):  # false for a manifest of version 2, whose settings are not divided into records
         settings = settings["objective"]
     return make_lost_warnings(directory, lost, tokens, settings["max_seq_length"], remedy)
 
@@ -56,9 +59,12 @@ def check_lost_text(directory: str, manifest: Mapping[str, Any]) -> list[str]:
 def make_lost_warnings(
     name: str, lost: int | None, tokens: int, max_seq_length: int, remedy: str
 ) -> list[str]:
-    """Return a warning if a large share of the text is in no example.
+    """Return a warning if a large share of the text is in no example. Otherwise return an empty list.
 
-    name: name of the text or dataset. remedy: advice for text that already has one sentence per line.
+    name: name of the text or dataset.
+    lost: number of tokens that are in no example. None if they were not counted.
+    tokens: number of tokens of the text.
+    remedy: advice for text that already has one sentence per line.
     """
     if not lost or lost <= _MOST_LOST * tokens:
         return []

@@ -1,7 +1,7 @@
-"""The manifest of a dataset directory: its shards, inputs and settings.
+"""The manifest of a dataset directory, which lists its shards, inputs and settings.
 
-The same dataset always gets the same manifest: it holds no time, host name or path. Its format is defined in
-``schemas/manifest.json``.
+It contains no time, host name or path, so the same dataset always gets the same manifest.
+``schemas/manifest.json`` defines its format.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,10 +27,10 @@ UNICODE_VERSION = "11.0.0"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputEntry:
-    """A text file that a dataset was made from: its size, md5, and counts of its sentences and tokens.
+    """Manifest entry of a text file that the dataset was made from, with its size, md5 and counts.
 
-    unknown_tokens: number of [UNK] tokens. None if the tokeniser has no such token, or in manifests of
-    versions that did not count them.
+    unknown_tokens: number of [UNK] tokens. None if the tokeniser has no such token, or if the version of
+        bertdata that wrote the manifest did not count them.
     """
 
     name: str
@@ -48,16 +48,19 @@ class InputEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardEntry:
-    """A shard's entry in the manifest: name, size, md5 and counts.
+    """Manifest entry of a shard, with its name, size, md5 and counts.
 
-    input: name of the input part, empty for a shard of all inputs.
-    content_md5: md5 of the shard's examples in canonical TFRecord form, which is equal for all containers.
-    tokens: number of positions without padding.
-    lengths_md5: md5 of the lengths file. None in manifests of versions that wrote no such file.
+    input: name of the input that the shard was made from. Empty for a shard with examples of all inputs.
+    content_md5: md5 of the shard's examples in a canonical TFRecord form. It is the same for all file
+        formats.
+    tokens: number of tokens in all examples, without padding.
+    lengths_md5: md5 of the lengths file. None if the version of bertdata that wrote the manifest made no such
+        file.
     rows: number of packed rows. None if each row is a single example.
-    index_md5: md5 of the index file of the records. None for layouts without an index.
-    lost_tokens: tokens of the shard's text that no example holds. If several shards share a text, the first
-    counts all of them and the others have 0. None if they were not counted.
+    index_md5: md5 of the file that lists where the shard's records begin. None for layouts without such a
+        file.
+    lost_tokens: number of tokens of the shard's text that are in no example. If several shards come from one
+        text, the first has the number for all of them and the others have 0. None if they were not counted.
     """
 
     name: str
@@ -80,8 +83,9 @@ class ShardEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SkippedEntry:
-    """An input that was left out because it cannot be read. reason: the error message, without the path and
-    without advice for the user.
+    """Manifest entry of an input that was left out because it cannot be read.
+
+    reason: the error message without the path and without advice for the user.
     """
 
     name: str
@@ -92,11 +96,11 @@ class SkippedEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetPlan:
-    """The plan of a dataset: everything that decides its bytes except the contents of its inputs.
+    """The plan of a dataset: everything that decides its bytes, except the contents of its inputs.
 
-    recipe: name of the recipe that supplied the settings. None if no recipe was used.
-    packed_from: for a packed dataset, md5 of the manifest of the dataset that was packed. None if this
-    dataset is not packed, or the packed dataset had no manifest.
+    recipe: name of the recipe (the settings of a published data set) that was used, or None.
+    packed_from: for a packed dataset, the md5 of the original dataset's manifest. None if this dataset is not
+        packed, or if the original dataset had no manifest.
     """
 
     recipe: str | None
@@ -107,12 +111,12 @@ class DatasetPlan:
 
     @property
     def objective(self) -> str | None:
-        """Name of the examples' objective. None if the manifest does not record it."""
+        """Name of the examples' objective. It is None if the manifest does not record it."""
         return self.settings.objective_name
 
     @property
     def title(self) -> str:
-        """Recipe and phase in words, or the objective if there is no recipe."""
+        """Recipe and phase in words. It is the objective if no recipe was used."""
         name = self.recipe or self._without_recipe
         return name if self.phase is None else f"{name} phase {self.phase}"
 
@@ -121,11 +125,12 @@ class DatasetPlan:
         unverified = "unverified" if "unverified" in self.settings.objective else None
         return unverified or self.objective or "no recipe"
 
-    def terms(self) -> dict[str, Any]:
-        """Return the plan as a flat dictionary, to be compared with the plan of an unfinished directory.
+    def make_comparable_plan(self) -> dict[str, Any]:
+        """Return the plan as a dictionary without nesting, for comparison with the plan of an unfinished
+        directory.
 
-        Its keys are those of manifest version 2, so that a run can continue a directory that an older
-        version of bertdata began.
+        The keys are those of version 2 of the manifest. A run can therefore continue a directory that an
+        older version of bertdata began.
         """
         shards = self.settings.num_shards
         return {
@@ -140,14 +145,15 @@ class DatasetPlan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """The manifest of a finished dataset. The plan's inputs include skipped inputs. Its settings include the
-    record ``text``, which names the sentence splitter.
+    """The manifest of a finished dataset.
 
-    parts_manifest: md5 of the manifest that bertdata segment wrote next to the inputs. None if there was
-    none.
-    warnings: what was left out of the inputs, without their names.
-    version_2: for a manifest of version 2, the recipe and settings in the form in which it stores them. None
-    for the current version.
+    The inputs in its plan include those that were left out. Its settings include the record ``text``, which
+    names the sentence splitter.
+
+    parts_manifest: md5 of the manifest that bertdata segment wrote beside the inputs. None if there was none.
+    warnings: lines that say what was left out of the inputs, without the inputs' names.
+    version_2: for a manifest that was read in version 2, its recipe and settings as that version stores them.
+        None for the current version.
     """
 
     plan: DatasetPlan
@@ -160,17 +166,17 @@ class Manifest:
 
     @property
     def punkt(self) -> dict[str, Any] | None:
-        """The sentence splitter's variant and the md5s of its tables. None if they are unknown."""
+        """Variant of the sentence splitter and the md5s of its tables. It is None if they are unknown."""
         found: dict[str, Any] | None = self.plan.settings.text["punkt"]
         return found
 
     def as_json(self) -> dict[str, Any]:
-        """Return the manifest in the format version in which it was read."""
+        """Return the JSON of the manifest, in the version in which the manifest was read."""
         value = self._make_head() | self._make_contents()
         return value if self.version_2 is None else convert_to_version_2(value, **self.version_2)
 
     def _make_head(self) -> dict[str, Any]:
-        """Return the first part of the manifest's JSON: version, recipe, settings and cited manifests."""
+        """Return the first part of the JSON: version, recipe, settings and md5s of earlier manifests."""
         plan, settings = self.plan, self.plan.settings.as_json()
         cited = {} if plan.packed_from is None else {"dataset_manifest": plan.packed_from}
         return {
@@ -186,7 +192,7 @@ class Manifest:
         }
 
     def _make_contents(self) -> dict[str, Any]:
-        """Return the second part of the manifest's JSON: inputs, shards and totals."""
+        """Return the second part of the JSON: inputs, shards and totals."""
         skipped = {"skipped": [asdict(entry) for entry in self.skipped]} if self.skipped else {}
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}
         lost = {} if self.lost_tokens is None else {"lost_tokens": self.lost_tokens}
@@ -204,16 +210,18 @@ class Manifest:
 
     @property
     def lost_tokens(self) -> int | None:
-        """Tokens of the inputs that no example holds. None unless every shard has this count."""
+        """Number of tokens of the inputs that are in no example. It is None unless all shards have this
+        number.
+        """
         counts = [shard.lost_tokens for shard in self.shards]
         known = [count for count in counts if count is not None]
         return sum(known) if counts and len(known) == len(counts) else None
 
     def entries(self) -> dict[str, tuple[InputEntry, ShardEntry]]:
-        """Return for each shard name the entry of its input and the entry of the shard.
+        """Return, for the name of each shard, the entry of its input and the entry of the shard.
 
-        A shard with examples of all inputs has no single input. It gets an entry that summarises all inputs
-        (make_corpus_entry). Shards of converted datasets, whose inputs are unknown, are left out.
+        A shard with examples of all inputs gets an entry that sums up all inputs (make_corpus_entry). Shards
+        of converted datasets whose inputs are unknown are left out.
         """
         inputs = {entry.name: entry for entry in self.inputs}
         if self.plan.settings.is_of_all_inputs:
@@ -222,8 +230,9 @@ class Manifest:
 
     @property
     def listed(self) -> tuple[ListedFile, ...]:
-        """The files that MD5SUMS lists, without the manifest: all shards, then all lengths files, then all
-        index files.
+        """The files that MD5SUMS lists, except the manifest.
+
+        They are all shards, then all lengths files, then all index files.
         """
         beside = (make_lengths_entry, make_index_entry)
         found = (entry for entry_of in beside for shard in self.shards if (entry := entry_of(shard)))
@@ -233,7 +242,7 @@ class Manifest:
         return dump_json(self.as_json())
 
     def md5sums(self) -> bytes:
-        """Return the contents of MD5SUMS, in the format of the program md5sum."""
+        """Return the contents of the file MD5SUMS, in the format of the program md5sum."""
         return format_md5sums(self.listed, self.dump())
 
 
@@ -243,7 +252,7 @@ def make_lengths_name(shard: str) -> str:
 
 
 def make_lengths_entry(shard: ShardEntry) -> FileEntry | None:
-    """Return the entry of the shard's lengths file, or None if it has none."""
+    """Return the manifest entry of the shard's lengths file, or None if the shard has no lengths file."""
     if shard.lengths_md5 is None:
         return None
     return FileEntry(name=make_lengths_name(shard.name), bytes=2 * shard.examples, md5=shard.lengths_md5)
@@ -257,15 +266,15 @@ class _UnsizedFile(NamedTuple):
 
 
 def make_index_entry(shard: ShardEntry) -> ListedFile | None:
-    """Return the name and md5 of the shard's index file, or None if it has none."""
+    """Return the name and md5 of the shard's index file, or None if the shard has no index file."""
     return None if shard.index_md5 is None else _UnsizedFile(index_name(shard.name), shard.index_md5)
 
 
 def make_corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) -> InputEntry:
-    """Summarise all inputs of a dataset in a single entry without a name.
+    """Return a single entry without a name that sums up all inputs of a dataset.
 
     Shards with examples of all inputs refer to this entry. Its counts are sums over the inputs that were
-    read. Its md5 also depends on the skipped inputs.
+    read. Its md5 also depends on the inputs that were left out.
     """
     read = tuple(inputs)
     counts: dict[str, Any] = {
@@ -278,14 +287,17 @@ def make_corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEnt
 
 
 def count_unknown_tokens(inputs: Iterable[InputEntry]) -> int | None:
-    """Return the number of [UNK] tokens in all inputs. None unless every entry has this count."""
+    """Return the number of [UNK] tokens in all inputs. Returns None unless all entries have this number."""
     counts = [entry.unknown_tokens for entry in inputs]
     known = [count for count in counts if count is not None]
     return sum(known) if counts and len(known) == len(counts) else None
 
 
 def compute_corpus_md5(md5s: Mapping[str, str]) -> str:
-    """Return the md5 of the list of the inputs' md5s, in md5sum's format and sorted by name."""
+    """Return one md5 for several inputs: the md5 of a list of their md5s and names, as md5sum prints it.
+
+    The list is sorted by name.
+    """
     lines = "".join(format_md5sum_line(md5s[name], name) for name in sorted(md5s))
     return compute_md5(lines.encode())
 
@@ -309,16 +321,19 @@ def format_summary(directory: str, manifest: dict[str, Any]) -> str:
 
 
 def format_skipped_note(inputs: int) -> str:
-    """Return text about skipped inputs for the end of a summary line, or an empty text if no input was
-    skipped.
+    """Return the end of a summary line that says how many inputs were left out.
+
+    The text is empty if no input was left out.
     """
     return f", {inputs} bad {'input' if inputs == 1 else 'inputs'} left out" if inputs else ""
 
 
 def parse_manifest(data: bytes, where: str) -> Manifest:
-    """Parse a manifest and check it against its schema. ManifestError says what does not fit.
+    """Parse a dataset's manifest and check it against its schema.
 
-    where: the manifest's path, for errors.
+    where: path of the manifest, for error messages.
+
+    Raises ManifestError, which says what does not fit.
     """
     value, version_2 = parse_dataset_json(data, where)
     inputs = tuple(_parse_entry(InputEntry, item) for item in value["inputs"])

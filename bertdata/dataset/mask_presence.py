@@ -1,6 +1,6 @@
-"""Detect datasets without masks, from which a masked language model would learn nothing.
+"""Detection of datasets whose examples have no masks, although a masked language model needs them.
 
-NumPy is imported when examples are read.
+Without masks the model would learn nothing. NumPy is imported only when examples are read.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from bertdata.io import storage
 
 
 def find_unmasked_directories(data: OpenedDataset) -> list[str]:
-    """Return the directories whose examples have no masks, although the objective predicts masked words.
+    """Return the directories whose examples have no masks although their objective predicts masked words.
 
-    A dataset that draws masks while it is read counts as having masks. If no manifest records the number of
-    masks, the first examples are decoded to see whether they have masks.
+    A dataset for which masks are drawn while it is read counts as having masks. If no manifest records the
+    number of masks, the first examples are read to see whether they have any.
     """
     if isinstance(data, MaskedData) or not has_group(find_objective(data.layout.objective).batch_type, MASKS):
         return []

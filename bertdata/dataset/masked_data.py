@@ -1,4 +1,4 @@
-"""Draw the masks of a dataset's examples while they are read (dynamic masking).
+"""Dynamic masking: the masks of examples are drawn while a dataset is read.
 
 This module imports NumPy.
 """
@@ -22,9 +22,12 @@ from bertdata.records import Buffer, ExampleBatch, ShardLayout, Vocabulary
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MaskedData(OpenedDataset):
-    """The examples of ``source`` with newly drawn masks. Masks stored in the examples are ignored.
+    """The examples of a dataset with newly drawn masks. Masks that are stored in the examples are not used.
 
-    seed, epoch: the masks of an example depend only on the seed, the epoch and the example's number.
+    source: the dataset.
+    masker: object that draws the masks.
+    seed: random seed. The masks of an example depend only on the seed, the epoch and the example's number.
+    epoch: the epoch whose masks are drawn.
     rate: share of tokens to mask.
     """
 
@@ -51,18 +54,25 @@ class MaskedData(OpenedDataset):
 
     @property
     def stored(self) -> OpenedDataset:
-        """The examples with the masks that are stored in the files."""
+        """The dataset with the masks that are stored in its files."""
         return self.source.stored
 
     def alter_batch(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
-        """Return the examples of a batch with newly drawn masks. first: number of the first in its shard."""
+        """Return the examples of a batch with newly drawn masks.
+
+        first: number of the batch's first example in its shard.
+        """
         return self._mask(self.source.alter_batch(batch, shard, first), shard, first)
 
     def at_epoch(self, epoch: int) -> "MaskedData":
-        """Return the same examples with the masks of this epoch, counted from 0."""
+        """Return the same examples with the masks of another epoch. Epochs are counted from 0."""
         return replace(self, source=self.source.at_epoch(epoch), epoch=epoch + self.masker.first_epoch)
 
     def _mask(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+        """Draw masks for a batch of the shard.
+
+        first: number of the batch's first example in the shard.
+        """
         before = self.source.examples_before[self.shards.index(shard)]
         of_shard = np.arange(first, first + len(batch), dtype=np.uint64)
         keys, numbers = self.masker.streams(self.seed, self.epoch, shard.name, before, of_shard)
@@ -74,13 +84,17 @@ class MaskedData(OpenedDataset):
 def mask_dataset(
     source: OpenedDataset, masker: Masker, *, seed: int, epoch: int | None = None, rate: float | None = None
 ) -> MaskedData:
-    """Return the dataset with newly drawn masks. epoch: None for the first. rate: None for the masker's rate.
+    """Return the dataset with newly drawn masks.
 
-    SettingsError for epoch 0 if the masker imitates a program that counts epochs from 1.
+    epoch: the epoch whose masks are drawn. None means the first epoch.
+    rate: share of tokens to mask. None means the share that the masker uses by default.
+
+    Raises SettingsError for epoch 0 if the masks are those of a program that counts epochs from 1.
     """
     if epoch is None:
         epoch = masker.first_epoch
-    elif epoch < masker.first_epoch and masker.first_epoch:  # bertdata's masks accept any epoch
+    # bertdata's own masks have first_epoch 0 and accept every epoch
+    elif epoch < masker.first_epoch and masker.first_epoch:
         raise SettingsError(f"epoch is {epoch}, expected {masker.first_epoch} or more")
     return MaskedData(
         name=source.name,
@@ -104,13 +118,16 @@ def make_masker(
     settings: MaskingSettings,
     masking: str = MASKINGS[0],
 ) -> Masker:
-    """Make the object that draws masks for a dataset's examples.
+    """Return the object that draws masks for the examples of a dataset.
 
-    source: the opened dataset. dataset: the same dataset as find_datasets returned it, for its manifest.
-    settings: if max_predictions_per_seq is 0, the dataset's limit is used. If the rate is above the
-    dataset's rate, the limit is raised to the number of masks that the new rate gives a full example.
-    masking: a name in MASKINGS, which selects bertdata's dynamic masks or another program's.
-    SettingsError if masks cannot be drawn.
+    source: the dataset, opened for reading.
+    dataset: the same dataset as ``find_datasets`` returns it. Its manifest is needed.
+    settings: settings of masking. If max_predictions_per_seq is 0, the dataset's limit is used. If the rate
+        is higher than the dataset's rate, the limit is raised to the number of masks that the rate gives in a
+        full example.
+    masking: a name in MASKINGS, which selects bertdata's own masks or the masks of another program.
+
+    Raises SettingsError if masks cannot be drawn.
     """
     if masking not in MASKINGS:
         raise SettingsError(f"masking is {masking!r}, expected one of {', '.join(MASKINGS)}")
@@ -127,9 +144,10 @@ def make_masker(
 
 
 def _find_max_masks(layout: ShardLayout, of_data: Mapping[str, Any], rate: float) -> int:
-    """Return the largest number of masks per example, for a user who set no limit.
+    """Return the largest number of masks in an example, for a user who set no limit.
 
-    of_data: the objective's settings in the dataset's manifest. rate: share of tokens to mask.
+    of_data: settings of the objective in the dataset's manifest.
+    rate: share of tokens to mask.
     """
     limit = layout.max_predictions_per_seq
     made_for = of_data.get("masked_lm_prob", MaskingSettings().masked_lm_prob)
@@ -137,10 +155,10 @@ def _find_max_masks(layout: ShardLayout, of_data: Mapping[str, Any], rate: float
 
 
 def make_masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:
-    """Return the dataset's layout with enough room for the masks that the masker draws.
+    """Return the layout of the dataset with room for as many masks as the masker draws.
 
-    SettingsError if the dataset's masks cannot be drawn again, or if the masker masks whole words and the
-    shards do not mark where words start.
+    Raises SettingsError if masks cannot be drawn for the dataset. This is also the case if whole words are to
+    be masked and the shards do not say where words start.
     """
     check_masks(source)
     if masker.needs_starts and not has_group(find_objective(source.layout.objective).batch_type, WORD_STARTS):
@@ -152,7 +170,7 @@ def make_masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:
 
 
 def check_masks(source: OpenedDataset) -> None:
-    """Raise SettingsError for a dataset whose masks cannot be drawn again."""
+    """Raise SettingsError if masks cannot be drawn for this dataset."""
     name = source.layout.objective
     if not has_group(find_objective(name).batch_type, MASKS):
         raise SettingsError(f"{source.name}: the examples of the objective {name} have no masked words")

@@ -1,8 +1,8 @@
-"""Find and keep the upstream manifests that a dataset cites.
+"""Manifests of the data that a dataset was made from: how they are found, and where the dataset keeps copies.
 
-Upstream manifests are those of the text parts that the dataset was made from, of the articles that the parts
-were made from, and for a packed dataset of the dataset that was packed. A dataset keeps copies of these
-manifests in ``sources/``, so that it can be traced back when the other directories are gone.
+These are the manifest of the text parts that the dataset was made from, the manifest of the articles that the
+parts were made from, and for a packed dataset the manifest of the original dataset. The copies are kept in
+``sources/``, so that the origin of a dataset is known even if the other directories no longer exist.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,21 +17,21 @@ from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.text.manifest import ARTICLES_COPY, TEXT_KIND, TextManifest, parse_text_manifest
 
 PARTS_COPY = "sources/parts.json"
-"""Path of a dataset's copy of its parts' manifest. ARTICLES_COPY is the path of its copy of the articles'
-manifest.
-"""
+"""Paths of a dataset's copies of two manifests. ARTICLES_COPY is the copy of the articles' manifest."""
 
 DATASET_COPY = "sources/dataset.json"
-"""Name of a packed dataset's copy of the manifest of the dataset that was packed."""
+"""Path of a packed dataset's copy of the original dataset's manifest."""
 
 COPY_NAMES = (DATASET_COPY, PARTS_COPY, ARTICLES_COPY)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Provenance:
-    """Upstream manifests as bytes, each None if it is not available.
+    """The manifests of the data that a dataset was made from, as bytes. Each is None if it is not available.
 
-    dataset: manifest of the dataset that was packed, for a packed dataset.
+    parts: manifest of the text parts.
+    articles: manifest of the articles.
+    dataset: for a packed dataset, the manifest of the original dataset.
     """
 
     parts: bytes | None = None
@@ -40,26 +40,34 @@ class Provenance:
 
     @property
     def parts_md5(self) -> str | None:
-        """The md5 of the parts' manifest, which the dataset's manifest stores. None without a manifest."""
+        """The md5 of the parts' manifest, which the dataset's manifest records.
+
+        It is None if the parts have no manifest.
+        """
         return None if self.parts is None else compute_md5(self.parts)
 
     @property
     def text(self) -> dict[str, Any]:
-        """The sentence splitter of the parts, as the dataset's manifest stores it under ``text``."""
+        """The sentence splitter that made the parts, in the form of the record ``text`` in the dataset's
+        manifest.
+        """
         return {"punkt": None} if self.parts is None else self._parse_listing().splitting()
 
     @property
     def between(self) -> str | None:
-        """The text that separates two sentences of a paragraph, such as a space. None without a manifest."""
+        """The text that separates two sentences of a paragraph, such as a space.
+
+        It is None if the parts have no manifest.
+        """
         return None if self.parts is None else self._parse_listing().between
 
     def files(self) -> Mapping[str, bytes]:
-        """Return the manifests that are available, by the path of their copies in a dataset."""
+        """Return the manifests that are available, by the path of their copy in the dataset."""
         found = {DATASET_COPY: self.dataset, PARTS_COPY: self.parts, ARTICLES_COPY: self.articles}
         return {name: data for name, data in found.items() if data is not None}
 
     def check_inputs(self, inputs: Sequence[InputEntry | SkippedEntry]) -> None:
-        """Raise InputError for an input that differs from the parts' manifest."""
+        """Raise InputError if an input is not the file that the parts' manifest describes."""
         if self.parts is None:
             return
         listed = {entry.name: entry for entry in self._parse_listing().files}
@@ -85,11 +93,12 @@ NO_PROVENANCE = Provenance()
 
 
 def find_provenance(parts: Sequence[str]) -> Provenance:
-    """Return the provenance of text parts, from the manifest next to them.
+    """Return the manifests of the data that text parts were made from, starting with the manifest beside the
+    parts.
 
-    The provenance is empty unless all parts lie in one directory whose manifest lists all of them.
+    The result is empty unless all parts are in one directory, whose manifest lists all of them.
 
-    InputError for a part whose size differs from the manifest.
+    Raises InputError if the size of a part differs from the manifest.
     """
     directories = {storage.get_parent(part) for part in parts}
     if len(directories) != 1:
@@ -113,11 +122,14 @@ def find_provenance(parts: Sequence[str]) -> Provenance:
 
 
 def read_packed_provenance(directory: str, manifest: bytes, parts_md5: str | None) -> Provenance:
-    """Return the provenance of a packed dataset: the original dataset's manifest, and the manifests that this
-    one cites.
+    """Return the manifests of the data that a packed dataset was made from.
 
-    directory, manifest: path and manifest of the original dataset.
-    parts_md5: md5 of the parts' manifest that the original dataset cites.
+    These are the manifest of the original dataset, and the copies of manifests that the original dataset
+    keeps.
+
+    directory: path of the original dataset.
+    manifest: manifest of the original dataset.
+    parts_md5: md5 of the parts' manifest, which the original dataset's manifest records.
     """
     parts = None if parts_md5 is None else _read_if_present(storage.join(directory, PARTS_COPY))
     if parts is None or compute_md5(parts) != parts_md5:
@@ -128,6 +140,7 @@ def read_packed_provenance(directory: str, manifest: bytes, parts_md5: str | Non
 
 
 def _read_if_present(path: str) -> bytes | None:
+    """Return the contents of a file, or None if the file does not exist."""
     try:
         return storage.read_bytes(path)
     except MissingInputError:

@@ -1,4 +1,4 @@
-"""Read examples of a dataset by their numbers, in any order and with bounded memory.
+"""Random access to the examples of a dataset by their numbers, in any order and with bounded memory.
 
 This module imports NumPy.
 """
@@ -29,13 +29,13 @@ _SPOOLED_ROWS = 64
 
 
 class RandomAccess:
-    """Random access to examples, numbered over all shards in order.
+    """Random access to the examples of a dataset. They are numbered over all shards in order.
 
-    Picklable, and safe for threads and forks. Decoded examples (up to 64 MiB) and open shards (up to 64) are
-    cached. Examples are decoded a piece at a time: 16 examples of TFRecord, a block of HDF5, a row group of
-    Parquet. A file that can only be read in order, such as packed rows, is decoded once into a temporary
-    file. A shard's md5 is checked when it is opened, but not again while the file stays unchanged. A remote
-    shard is downloaded when it is opened.
+    An object can be pickled and is safe for use in several threads and after a fork. It caches decoded
+    examples (up to 64 MiB) and open shards (up to 64). Examples are decoded in pieces: 16 examples of a
+    TFRecord file, a block of an HDF5 file, or a row group of a Parquet file. A file that can only be read in
+    order, such as packed rows, is decoded once into a temporary file. The md5 of a shard is checked when the
+    shard is opened, and again only if the file has changed. A remote shard is downloaded when it is opened.
     """
 
     def __init__(self, data: OpenedDataset) -> None:
@@ -44,11 +44,12 @@ class RandomAccess:
         self._reset_caches()
 
     def _reset_caches(self) -> None:
+        """Start with empty caches and no open files, in this process."""
         self._process, self._lock = os.getpid(), Lock()
         self._open: OrderedDict[int, _OpenShard] = OrderedDict()
         self._versions: dict[
             int, tuple[int, ...]
-        ] = {}  # for each shard, the version of its file whose md5 was checked
+        ] = {}  # for each shard, the version of the file (such as its time) whose md5 was checked
         self._indexes: dict[int, Any] = {}
         self._cache: OrderedDict[tuple[int, int], ExampleBatch] = OrderedDict()
         self._cached_bytes = 0
@@ -57,17 +58,21 @@ class RandomAccess:
         return RandomAccess, (self._data,)
 
     def read_batch(self, numbers: Sequence[int]) -> ExampleBatch:
-        """Return the examples with these numbers, in this order. numbers: from 0 on, not empty."""
-        # After a fork, parent and child share the position of every open file. The child must open its own.
+        """Return the examples with these numbers, in this order.
+
+        numbers: indices of examples, from 0. There must be at least one.
+        """
+        # After a fork, parent and child process share the position in every open file, so the child opens its
+        # files itself.
         if os.getpid() != self._process:
             self._reset_caches()
         with self._lock:
             return self._read_in_pieces(numbers)
 
     def _read_in_pieces(self, numbers: Sequence[int]) -> ExampleBatch:
-        """Read the examples piece by piece, then restore the caller's order."""
-        # Numbers [7, 2, 3] are read in the order [1, 2, 0]. When sorted, all examples of a piece follow each
-        # other, so that each piece is decoded only once.
+        """Read the examples piece by piece, then put them in the order that the caller asked for."""
+        # Read the examples in ascending order, so that examples of the same piece follow each other and each
+        # piece is decoded only once. For numbers [7, 2, 3], order is [1, 2, 0].
         order = sorted(range(len(numbers)), key=numbers.__getitem__)
         places = groupby((self._locate_example(numbers[at]) for at in order), key=lambda place: place[:2])
         found = [
@@ -78,18 +83,21 @@ class RandomAccess:
         return batch if order == list(range(len(order))) else columns.take_examples(batch, np.argsort(order))
 
     def _locate_example(self, number: int) -> tuple[int, int, int]:
-        """Return the index of the example's shard, the piece of the shard, and the place in the piece."""
+        """Return three numbers: the index of the example's shard, its piece in the shard, and its position in
+        the piece.
+        """
         shard = bisect_right(self._ends, number)
         return shard, *self._open_shard(shard).find_place(number - (self._ends[shard - 1] if shard else 0))
 
     def _take_examples(self, shard: int, piece: int, places: list[int]) -> ExampleBatch:
+        """Return the examples at these places of a piece of a shard."""
         batch = self._read_piece(shard, piece)
         if len(places) == 1:
             return columns.slice_batch(batch, places[0], places[0] + 1)
         return columns.take_examples(batch, np.array(places))
 
     def _read_piece(self, shard: int, piece: int) -> ExampleBatch:
-        """Return the examples of a shard's piece, from the cache or by decoding them."""
+        """Return the examples of a piece of a shard, from the cache or by decoding them."""
         key = shard, piece
         if key in self._cache:
             self._cache.move_to_end(key)
@@ -102,7 +110,7 @@ class RandomAccess:
         return batch
 
     def _open_shard(self, number: int) -> "_OpenShard":
-        """Return a shard from the cache, or open it."""
+        """Return an open shard from the cache. Open the shard if it is not in the cache."""
         if number in self._open:
             self._open.move_to_end(number)
             return self._open[number]
@@ -110,7 +118,7 @@ class RandomAccess:
             self._open.popitem(last=False)[1].close()
         shard = self._data.shards[number]
         version = storage.read_version(shard.path)
-        # Remote files have no version and are always checked again.
+        # Files on remote storage have no version, so they are always checked again.
         if self._versions.get(number) == version != ():
             opened = _open_shard_for_access(self._data, shard, version, self._indexes[number])
         else:
@@ -121,18 +129,20 @@ class RandomAccess:
 
 
 class _PieceReader(Protocol):
-    """Interface of an object that decodes one piece (a run of examples) of a shard at a time."""
+    """Interface of objects that decode one piece (a few consecutive examples) of a shard at a time."""
 
     def read_piece(self, number: int) -> ExampleBatch: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _OpenShard:
-    """A shard that is kept open for random access.
+    """A shard that stays open for random access.
 
-    ends: number of examples up to the end of each piece.
-    index: the reader's index, which makes opening the file again cheap.
-    is_altered: True if ``pieces`` already holds the examples as the dataset returns them.
+    pieces: reader of the shard's pieces (groups of consecutive examples).
+    ends: for each piece, the number of examples up to its end.
+    index: positions of the pieces in the file, with which it can quickly be opened again.
+    is_altered: True if ``pieces`` returns the examples as the dataset does, for example with newly drawn
+        masks.
     """
 
     data: OpenedDataset
@@ -144,7 +154,9 @@ class _OpenShard:
     is_altered: bool
 
     def find_place(self, number: int) -> tuple[int, int]:
-        """Return the piece that holds example ``number`` of the shard, and the example's place in it."""
+        """Return the piece that contains example ``number`` of the shard, and the example's position in the
+        piece.
+        """
         piece = bisect_right(self.ends, number)
         return piece, number - self._find_first_example(piece)
 
@@ -168,15 +180,18 @@ class _OpenShard:
 def _open_shard_for_access(
     data: OpenedDataset, shard: Shard, checked: tuple[int, ...] | None = None, index: Any = None
 ) -> _OpenShard:
-    """Open a shard for random access. ShardError if it does not match its manifest entry or is damaged.
+    """Open a shard for random access.
 
-    checked: version of the file whose md5 an earlier opening checked, or None.
-    index: the reader's index of pieces from an earlier opening, or None.
+    checked: version of the file whose md5 was checked when it was opened before. None if it was not opened
+        before.
+    index: positions of the pieces, which were found when the file was opened before. None if it was not.
+
+    Raises ShardError if the shard does not match its manifest entry or is damaged.
     """
     with ExitStack() as stack:
         kind, ends, is_altered = type(data), None, False
-        # Pieces can be read directly if the dataset returns the stored examples, or if ``alter_batch``
-        # changes them batch by batch. A dataset that overrides only ``batches`` has to be read in order.
+        # Pieces can be read directly if the dataset returns the examples as they are stored, or if it changes
+        # them only in ``alter_batch``. A dataset with its own ``batches`` must be read in order.
         if kind.batches is OpenedDataset.batches or kind.alter_batch is not OpenedDataset.alter_batch:
             reader = stack.enter_context(
                 data.stored.open_shard(replace(shard, checked=checked or shard.checked))
@@ -197,7 +212,7 @@ def _open_shard_for_access(
 
 
 class _SpooledShard:
-    """The examples of a shard in a temporary file, from which they can be read in any order."""
+    """The examples of a shard, copied to a temporary file from which they can be read in any order."""
 
     def __init__(self, file: IO[bytes], data: OpenedDataset, shard: Shard) -> None:
         self._file, self._starts, sizes = file, [0], []

@@ -1,4 +1,4 @@
-"""Open a dataset and read its examples, checked against the manifest.
+"""Opening of datasets, and reading of their examples, which are checked against the manifest.
 
 NumPy is imported only when examples are read.
 """
@@ -34,16 +34,16 @@ from bertdata.shards.protocol import ShardReader
 if TYPE_CHECKING:
     from bertdata.shards.rows import RecordCheck
 
-# _Files: each file with its number of examples and of packed rows (None if it is not packed).
-# _Contents: layouts with the paths they come from, the files, the size of the vocabulary if known, and the
-# number of files left out.
+# _Files lists each file with its number of examples and its number of packed rows (None if it is not packed).
+# _Contents has the layouts with the paths that they come from, the files, the size of the vocabulary (None if
+# unknown), and the number of files that were left out.
 _Files = list[tuple[FoundShard, int, int | None]]
 _Contents = tuple[list[tuple[str, ShardLayout]], _Files, int | None, int]
 
 Split = Literal["training", "test"]
-"""Part to read of a dataset that has both training and held-out files."""
+"""Which files to read of a dataset that has both training files and held-out test files."""
 
-_THREADS = 8  # threads that open files; they mostly wait for the file system
+_THREADS = 8  # number of threads that open files; they mostly wait for the file system
 _ROWS = 4096
 _BLOCK_BYTES = 1 << 20
 
@@ -52,10 +52,10 @@ _BLOCK_BYTES = 1 << 20
 class Shard:
     """A file of examples.
 
-    name: path relative to the directory that all files share.
+    name: path relative to the directory that contains all files of the dataset.
     rows: number of packed rows. None if each row is a single example.
     masked_tokens: number of masked positions. None if no manifest records it.
-    checked: version of the file (``storage.read_version``) whose md5 was already checked.
+    checked: version of the file (``storage.read_version``) whose md5 was already checked. None if it was not.
     """
 
     name: str
@@ -71,7 +71,12 @@ class Shard:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceShare:
-    """A source of a mixture: its path from the user, its integer weight, and its number of shards."""
+    """A source of a mixture, that is, one of several datasets that are read as one.
+
+    name: path of the source, as the user wrote it.
+    weight: integer weight of the source.
+    shards: number of the source's shards.
+    """
 
     name: str
     weight: int
@@ -82,11 +87,12 @@ class SourceShare:
 class OpenedDataset:
     """The shards of a dataset and their common layout. Examples are decoded only when they are read.
 
-    vocabulary_size: every id must be below it. None if it is unknown, and ids are then not checked.
-    left_out: number of files outside the requested split.
-    sources: the sources if this is a mixture, in the order of their shards.
-    never_masked: one byte per token id, 1 if the id is never masked. None unless the dataset draws masks
-    while it is read.
+    vocabulary_size: number of tokens in the vocabulary. Every id must be below it. None if it is unknown. Ids
+        are then not checked.
+    left_out: number of files that do not belong to the requested split (training or test files).
+    sources: the datasets of a mixture, in the order of their shards. Empty if this is not a mixture.
+    never_masked: one byte per token id, which is 1 if the id is never masked. None unless masks are drawn
+        while the dataset is read.
     """
 
     name: str
@@ -103,14 +109,14 @@ class OpenedDataset:
 
     @property
     def file_rows(self) -> list[tuple[str, int]]:
-        """The name of each shard with its number of rows: packed rows if it is packed, else examples."""
+        """Name and number of rows of each shard. In a shard that is not packed, each example is a row."""
         return [(one.name, one.examples if one.rows is None else one.rows) for one in self.shards]
 
     @property
     def examples_before(self) -> tuple[int, ...]:
-        """For each shard, the number of examples in all shards before it.
+        """For each shard, the number of examples in the shards before it.
 
-        In a mixture, only earlier shards of the same source count.
+        In a mixture, only shards of the same source are counted.
         """
         ends = [*accumulate(source.shards for source in self.sources)] or [len(self.shards)]
         sizes = [[shard.examples for shard in self.shards[start:end]] for start, end in pairwise([0, *ends])]
@@ -118,7 +124,7 @@ class OpenedDataset:
 
     @property
     def digest(self) -> str:
-        """A digest of the shards' names, sizes and md5s and of the sources' weights.
+        """Digest of the names, sizes and md5s of all shards, and of the weights of a mixture.
 
         A copy of the dataset in another directory has the same digest.
         """
@@ -134,7 +140,7 @@ class OpenedDataset:
     def lengths(self, shard: Shard) -> Buffer:
         """Return the number of tokens of each example in the shard, as 16-bit integers.
 
-        ShardError if the lengths file does not match the manifest.
+        Raises ShardError if the lengths file does not match the manifest.
         """
         assert shard.lengths_md5 is not None, f"{shard.path}: has no lengths"
         return read_lengths(shard.lengths_path, shard.examples, shard.lengths_md5)
@@ -142,7 +148,7 @@ class OpenedDataset:
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """Yield the shard's examples in batches of NumPy columns.
 
-        ShardError if the file does not match the manifest or the layout.
+        Raises ShardError if the file does not match the manifest or the layout.
         """
         found = 0
         with self.open_shard(shard) as reader:
@@ -153,30 +159,36 @@ class OpenedDataset:
 
     @property
     def stored(self) -> "OpenedDataset":
-        """The dataset as it is in the files.
+        """The dataset with its examples as they are stored in the files.
 
-        It differs from this object if this object alters examples while reading, for example by drawing
-        masks.
+        It differs from this object if this object changes examples while they are read, for example by
+        drawing masks.
         """
         return self
 
     def alter_batch(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
-        """Return the examples as readers of this dataset get them. A subclass may draw new masks here.
+        """Return stored examples in the form in which this dataset returns them. A subclass may draw new
+        masks here.
 
-        The base class returns the examples unchanged.
-        batch: stored examples of the shard, from number ``first`` on.
+        This class returns the examples unchanged.
+
+        batch: stored examples of the shard.
+        first: number of the batch's first example in the shard.
         """
         return batch
 
     def at_epoch(self, epoch: int) -> "OpenedDataset":
-        """Return the dataset for this epoch.
+        """Return the dataset as it is in a certain epoch.
 
-        Only datasets that draw masks while reading depend on the epoch.
+        Epochs differ only if masks are drawn while the dataset is read.
         """
         return self
 
     def convert_batch(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
-        """Convert a reader's batch to NumPy columns and check its ids. first: number of its first example."""
+        """Convert the columns of a batch to NumPy arrays and check its token ids.
+
+        first: number of the batch's first example in the shard.
+        """
         from bertdata.examples import columns
         from bertdata.shards.rows import RecordCheck
 
@@ -187,7 +199,7 @@ class OpenedDataset:
     def packs(self, shard: Shard) -> Iterator[PackBatch]:
         """Yield the rows of a packed shard in order, in batches.
 
-        ShardError if the file does not match the manifest or the layout.
+        Raises ShardError if the file does not match the manifest or the layout.
         """
         from bertdata.examples import columns
         from bertdata.shards.rows import RecordCheck
@@ -207,7 +219,7 @@ class OpenedDataset:
     @contextmanager
     def open_shard(self, shard: Shard) -> Iterator[ShardReader]:
         """Open the shard, check its md5 and layout, and return its reader."""
-        # Load a user's objective: this may be another process than the one that opened the dataset.
+        # Load a user's own objective here, because the dataset may have been opened in another process.
         find_objective(self.layout.objective)
         with self._open_file(shard) as file:
             reader = make_reader(
@@ -217,15 +229,16 @@ class OpenedDataset:
                 padding_id=self.layout.padding_id,
                 layout=self.layout,
             )
-            # If a format does not store the sizes of examples, each file's layout is measured. The sizes of
-            # the dataset are the largest in any file, so they may exceed the sizes of this file.
+            # If a file format does not store the sizes in the layout, they are measured in each file. The
+            # sizes for the dataset are the largest of any file, so they may be larger than those of this
+            # file.
             if reader.is_measured:
                 reader.layout = self.layout
             check_same_layout(shard.path, reader.layout, self.layout)
             yield reader
 
     def read_range(self, numbers: range) -> Iterator[ExampleBatch]:
-        """Yield the examples with these numbers, counted over all shards in order."""
+        """Yield the examples with these numbers. Examples are numbered over all shards in order."""
         from bertdata.examples import columns
 
         start = 0
@@ -242,18 +255,20 @@ class OpenedDataset:
             start += shard.examples
 
     def change_sources(self, change: "Callable[[OpenedDataset], OpenedDataset]") -> "OpenedDataset":
-        """Apply a function to the dataset, or in a mixture to each of its sources. Return the result."""
+        """Apply a function to the dataset, or in a mixture to each of its sources. Return the new dataset."""
         return change(self)
 
     @contextmanager
     def _open_file(self, shard: Shard) -> Iterator[BinaryIO]:
-        """Check the md5 of the shard's file and open it.
+        """Context manager that checks the md5 of a shard's file and opens the file.
 
-        A remote file is first downloaded to a temporary file. ShardError at the end of the block if a local
-        file was written to while it was open, since the checked bytes may then differ from the bytes read.
+        A remote file is downloaded to a temporary file first. At the end of the block, ShardError is raised
+        if a local file was written to while it was open, because other bytes may then have been read than
+        were checked.
         """
         remote = storage.is_remote(shard.path)
-        # The md5 of this version of the file was checked before, so the whole file need not be read again.
+        # The md5 of this version of the file was checked before, so the file need not be read for its md5
+        # again.
         if not remote and shard.checked is not None and shard.checked == storage.read_version(shard.path):
             with storage.open_input(shard.path) as file, refuse_writes(file, shard.path):
                 yield file
@@ -291,16 +306,18 @@ def open_dataset(
     objective: str | None = None,
     split: Split | None = None,
 ) -> OpenedDataset:
-    """Open the dataset at these paths: directories, manifests, shards next to a manifest, or glob patterns.
+    """Open a dataset. The paths may be directories, manifests, shards beside a manifest, or glob patterns.
 
-    Sizes are compared with the manifest now, md5s only when a shard is decoded.
+    File sizes are compared with the manifest at once. The md5 of a shard is compared when the shard is read.
 
-    unverified: accept files of any program without a manifest. Their examples are counted now.
-    objective: the examples' objective, if neither a manifest nor the files' fields identify it.
-    split: take only the training or test files of a dataset that has both.
+    unverified: True also accepts files of any program that have no manifest. Their examples are counted at
+        once.
+    objective: objective of the examples. It is needed only if neither a manifest nor the files' fields show
+        it.
+    split: which files to take of a dataset that has both training and test files.
 
-    MissingInputError, DatasetError, ManifestError or ShardError if the files do not fit. SettingsError if the
-    manifest names another objective.
+    Raises MissingInputError, DatasetError, ManifestError or ShardError if the files are missing or do not fit
+    together. Raises SettingsError if the manifest names another objective.
     """
     paths = [paths] if isinstance(paths, str) else list(paths)
     name = ", ".join(paths)
@@ -323,7 +340,9 @@ def open_dataset(
 
 
 def _refuse_repeated(paths: Sequence[str]) -> None:
-    """Raise DatasetError if two paths mean the same dataset or file, whose examples would be read twice."""
+    """Raise DatasetError if two paths mean the same dataset or file, because its examples would be read
+    twice.
+    """
     if (repeated := find_repeated(paths)) is not None:
         first, second = repeated
         other = "" if first == second else f", as {second} too"
@@ -331,7 +350,10 @@ def _refuse_repeated(paths: Sequence[str]) -> None:
 
 
 def _refuse_shared(files: Sequence[tuple[str, str]]) -> None:
-    """Raise DatasetError if a file belongs to two of the user's paths. files: pairs (user's path, file)."""
+    """Raise DatasetError if two of the user's paths contain the same file.
+
+    files: pairs of the user's path and a file that it contains.
+    """
     seen: dict[str, str] = {}
     reals = resolve_paths(file for _, file in files)
     for (path, file), real in zip(files, reals, strict=True):
@@ -340,7 +362,7 @@ def _refuse_shared(files: Sequence[tuple[str, str]]) -> None:
 
 
 def _name_shards(files: _Files) -> tuple[Shard, ...]:
-    """Return the shards, named relative to the directory that all files share."""
+    """Return the shards. Each is named by its path relative to the directory that contains all files."""
     start = os.path.commonprefix([file.path for file, _, _ in files]).rfind("/") + 1  # noqa: RUF071
     return tuple(
         Shard(
@@ -354,12 +376,12 @@ def _name_shards(files: _Files) -> tuple[Shard, ...]:
             masked_tokens=file.entry.masked_tokens if file.entry else None,
         )
         for file, examples, rows in files
-        if examples  # a length bin may be empty, and an empty TFRecord shows no layout
+        if examples  # a shard may be empty, and an empty TFRecord file shows no layout
     )
 
 
 def _open_verified(paths: list[str], split: Split | None) -> _Contents:
-    """Open datasets that have manifests. DatasetError if their vocabularies differ."""
+    """Open datasets that have manifests. Raises DatasetError if their vocabularies differ."""
     opened = [(path, *_find_listed(path, split)) for path in paths]
     vocabulary = opened[0][1].settings.vocabulary
     for path, plan, *_ in opened:
@@ -391,7 +413,10 @@ def _make_layout(path: str, plan: DatasetPlan) -> ShardLayout:
 
 
 def _find_listed(path: str, split: Split | None) -> tuple[DatasetPlan, _Files, int]:
-    """Find the only dataset at a path. Return its plan, its files, and how many files the split left out."""
+    """Find the only dataset at a path.
+
+    Return its plan, its files, and how many files do not belong to the split.
+    """
     found = find_datasets(path, exact=True)
     if found[0].path.startswith(storage.join(path, "")):
         inner = ", ".join(dataset.path for dataset in found)
@@ -410,9 +435,9 @@ def _find_listed(path: str, split: Split | None) -> tuple[DatasetPlan, _Files, i
 def _select_split(
     path: str, shards: Sequence[FoundShard], tests: Sequence[str], split: Split | None
 ) -> Sequence[FoundShard]:
-    """Return the shards of the split.
+    """Return the shards that belong to the split (training or test files).
 
-    All shards if there are no test shards, or if a pattern names the files.
+    All shards are returned if there are no test shards, or if the path is a pattern of files.
     """
     if split is None or not tests or not (storage.is_directory(path) or path.endswith(".json")):
         return shards
@@ -420,7 +445,7 @@ def _select_split(
 
 
 def _open_unverified(paths: list[str], objective: str | None, split: Split | None) -> _Contents:
-    """Open files that have no manifest. Their examples are counted by opening each file."""
+    """Open files that have no manifest. Each file is opened to count its examples."""
     found = [_find_split_shards(path, split) for path in paths]
     kept = {
         resolve_path(file.path): file
@@ -437,18 +462,20 @@ def _open_unverified(paths: list[str], objective: str | None, split: Split | Non
 
 
 def _is_empty_dealt_file(file: FoundShard) -> bool:
-    """Return True for an empty file of a program that always writes a fixed number of files.
+    """Return True if a file may be empty because its program writes a fixed number of files.
 
-    ELECTRA's program is such a program. If there are few examples, some of its files are empty.
+    ELECTRA's program does so. If there are few examples, some of its files are empty.
     """
     return not file.bytes and re.search(r"-\d+-of-\d+$", file.name) is not None
 
 
 def _find_split_shards(path: str, split: Split | None) -> tuple[Sequence[FoundShard], int]:
-    """Return the training or the test shards, whichever ``split`` names, and the number of shards left out.
+    """Return the shards that belong to the split (training or test files), and the number of the other
+    shards.
 
-    DatasetError if a directory holds training and test files and no split was asked for. As in NVIDIA's
-    trainer, "training" anywhere in a file's name marks a training file.
+    As in NVIDIA's trainer, "training" anywhere in the name of a file marks a training file.
+
+    Raises DatasetError if a directory has training and test files and the split is None.
     """
     shards = find_shards(path)
     names = {shard.name: storage.get_base_name(shard.path) for shard in shards}
@@ -465,8 +492,8 @@ def _find_split_shards(path: str, split: Split | None) -> tuple[Sequence[FoundSh
 def _count_examples(objective: str | None, path: str) -> tuple[str, ShardLayout, int, int | None, bool]:
     """Open a shard and count its examples.
 
-    Returns its path, layout, number of examples, number of packed rows (None if it is not packed), and
-    whether the layout's sizes were measured because the file does not record them.
+    Returns its path, layout, number of examples, number of packed rows (None if it is not packed), and True
+    if sizes in the layout were measured because the file does not store them.
     """
     with open_reader(path, objective=objective) as reader:
         rows = reader.rows if isinstance(reader, PackReader) else None
@@ -479,7 +506,7 @@ def _check_number(path: str, found: int, expected: int, what: str) -> None:
 
 
 def check_same_layout(path: str, found: ShardLayout, expected: ShardLayout) -> None:
-    """Raise ShardError if two layouts differ, naming the first field that does."""
+    """Raise ShardError, which names the first difference, if two layouts differ."""
     for field in fields(ShardLayout):
         ours, wanted = getattr(found, field.name), getattr(expected, field.name)
         if ours != wanted:

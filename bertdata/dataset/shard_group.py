@@ -1,4 +1,6 @@
-"""Write several shards at the same time, such as the length bins of a part."""
+"""Writing of several shards at the same time, such as the length bins (files for ranges of lengths) of a
+part.
+"""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -23,18 +25,20 @@ def write_shard_group(
     source: str = "",
     engine: Engine | None = None,
 ) -> tuple[ShardEntry, ...]:
-    """Write several shards at the same time. Return their manifest entries, for which the caller must still
-    write notes (``Dataset.record``).
+    """Write several shards at the same time.
 
-    make_writer: called with a shard's number and its open file, returns the writer of the shard.
-    write: called once with all writers, writes the examples to them.
-    source: name of the input that the shards were made from, which the manifest entries contain.
+    Returns their manifest entries. The caller must then record the shards as finished (``Dataset.record``).
+
+    make_writer: function that returns the writer of a shard. Its arguments are the shard's index and its open
+        file.
+    write: function that writes the examples. It is called once with the writers of all shards.
+    source: name of the input that the shards are made from. Their manifest entries contain it.
     """
     lengths = [ShardLengths() for _ in names]
     with ExitStack() as files:
         sinks = [HashingSink(files.enter_context(dataset.open_shard(name)).write) for name in names]
         writers = [
-            CountingWriter(make_writer(number, sink), layout, engine=engine, also=found.add)
+            CountingWriter(make_writer(number, sink), layout, engine=engine, on_batch=found.add)
             for number, (sink, found) in enumerate(zip(sinks, lengths, strict=True))
         ]
         write(writers)

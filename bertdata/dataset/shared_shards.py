@@ -1,7 +1,7 @@
-"""Detect evaluation data that is also in the training data.
+"""Detection of evaluation data that is also in the training data.
 
-Datasets are compared by their files, not by their paths. For example, a directory ``e``, the path ``./e``, a
-link to ``e`` and a copy of ``e`` are the same data.
+Files are compared, not paths. For example, a directory ``e``, the path ``./e``, a link to ``e`` and a copy of
+``e`` are the same data.
 """
 
 from collections import defaultdict
@@ -14,7 +14,10 @@ from bertdata.io.real_paths import resolve_path
 
 
 def count_shared_shards(training: OpenedDataset, held_out: OpenedDataset) -> int:
-    """Count the shards of ``held_out`` that are also in ``training``: the same file, or the same bytes."""
+    """Return how many shards of the evaluation data are also in the training data.
+
+    A shard is in both if it is the same file, or a file with the same bytes.
+    """
     paths = {resolve_path(shard.path) for shard in training.shards}
     listed = {shard.md5 for shard in training.shards if shard.md5 is not None}
     by_size = _group_shards_by_size(training, held_out)
@@ -30,7 +33,7 @@ def count_shared_shards(training: OpenedDataset, held_out: OpenedDataset) -> int
 
 
 def make_shared_warnings(training: OpenedDataset, held_out: OpenedDataset) -> list[str]:
-    """Return a warning if evaluation data is also in the training data."""
+    """Return a warning if evaluation data is also in the training data. Otherwise return an empty list."""
     if training.shards and held_out.shards and (found := count_shared_shards(training, held_out)):
         return [
             format_shared_warning(
@@ -41,7 +44,10 @@ def make_shared_warnings(training: OpenedDataset, held_out: OpenedDataset) -> li
 
 
 def format_shared_warning(held_out: str, training: str, what: str) -> str:
-    """Return the text of the warning. what: subject and verb, such as "2 of its 5 files are"."""
+    """Return the text of the warning.
+
+    what: beginning of the sentence, such as "2 of its 5 files are".
+    """
     return (
         f"{held_out}: {what} training data ({training}) too, so what is measured on it tells what was "
         "learned by heart; evaluate on data that were held out"
@@ -49,10 +55,11 @@ def format_shared_warning(held_out: str, training: str, what: str) -> str:
 
 
 def _group_shards_by_size(training: OpenedDataset, held_out: OpenedDataset) -> defaultdict[int, list[Shard]]:
-    """Group the training shards by size in bytes. Empty if manifests list the md5s of all shards.
+    """Return the training shards by their size in bytes.
 
-    The md5 of a file without a manifest is unknown until the whole file is read. Files of different size
-    cannot be equal, so grouping by size avoids reading most of them.
+    The result is empty if manifests list the md5s of all shards, because sizes are then not needed. The md5
+    of a file without a manifest is only known after the whole file is read. Files of different sizes cannot
+    be equal, so most files need not be read.
     """
     found: defaultdict[int, list[Shard]] = defaultdict(list)
     if any(shard.md5 is None for shard in (*training.shards, *held_out.shards)):

@@ -1,10 +1,11 @@
-"""External sort: write examples to run files, sorted by group and key, then read one group after another.
+"""External sort of examples: they are written to sorted files (runs), from which one group after another is
+read.
 
-Only one run (the examples of a file) or one group is in memory at a time, however many examples there are. A
-run file holds a piece for each group, possibly empty, followed by an index: the offset where each piece
-starts and where the last one ends (uint64). A piece holds its number of examples and the width of an id in
-bytes (uint32 each), the keys of the examples (uint64), then the batch's columns, columns of ends first. All
-numbers are little-endian.
+Each example belongs to a group and has a sort key. Only one run or one group is in memory at a time, however
+many examples there are. A run file has a piece for each group, which may be empty. An index follows with the
+offset at which each piece begins, then the offset at which the last piece ends (uint64). A piece consists of
+its number of examples and the size of an id in bytes (uint32 each), the sort keys of the examples (uint64),
+and the columns of the batch, of which columns of end offsets come first. All numbers are little-endian.
 
 This module imports NumPy.
 """
@@ -25,19 +26,22 @@ from bertdata.shards.protocol import Sink
 _TYPES = {"uint8": "<u1", "uint16": "<u2", "uint32": "<u4"}
 
 RUN_TOKENS = 1 << 23
-"""Number of tokens in a run, which is sorted in memory. A token takes about three bytes, and several copies
-of the run are in memory while it is sorted.
+"""Number of tokens in a run, which is sorted in memory.
+
+A token takes about three bytes, and several copies of the run are in memory while it is sorted.
 """
 
-Placed = tuple[ExampleBatch, Array, Array]
-"""A batch of examples, each example's group number, and its sort key within the group (uint64)."""
+GroupedBatch = tuple[ExampleBatch, Array, Array]
+"""A batch of examples, the group number of each example, and its sort key within the group (uint64)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SortedExamples:
-    """The run files that hold the examples of consecutive shards.
+    """The run files (sorted files) with the examples of consecutive shards.
 
-    name: the shards in words, for messages. is_kept: True if an earlier run of the program wrote the files.
+    name: text that names the shards, for messages.
+    files: paths of the run files.
+    is_kept: True if an earlier run of the program wrote the files.
     """
 
     files: tuple[str, ...]
@@ -46,15 +50,15 @@ class SortedExamples:
     is_kept: bool = False
 
     @classmethod
-    def of(cls, source: OpenedDataset, files: tuple[str, ...], is_kept: bool) -> "SortedExamples":
-        """Describe run files that hold all examples of a source."""
+    def describe(cls, source: OpenedDataset, files: tuple[str, ...], is_kept: bool) -> "SortedExamples":
+        """Return the description of run files that contain all examples of a source."""
         first, last = source.shards[0].name, source.shards[-1].name
         name = first if first == last else f"{first} to {last}"
         return cls(files=files, examples=source.examples, name=name, is_kept=is_kept)
 
     @property
     def line(self) -> str:
-        """The line that reports these shards as sorted."""
+        """Line of text that reports the shards as sorted."""
         return f"kept {self.name}, sorted before" if self.is_kept else f"sorted {self.name}"
 
 
@@ -66,19 +70,20 @@ class SortedGroup:
     examples: ExampleBatch
 
 
-def write_runs(files: ScratchFiles, groups: int, placed: Iterable[Placed]) -> tuple[str, ...]:
-    """Sort the examples into run files and note that the files are complete. Return their paths.
+def write_runs(files: ScratchFiles, groups: int, placed: Iterable[GroupedBatch]) -> tuple[str, ...]:
+    """Sort examples into run files and record the files as complete. Return the paths of the files.
 
-    groups: number of groups. placed: batches of examples with their groups and sort keys.
+    groups: number of groups.
+    placed: batches of examples, with the group and the sort key of each example.
     """
     paths: list[str] = []
     entries: list[ScratchEntry] = []
-    held: list[Placed] = []
+    held: list[GroupedBatch] = []
 
-    # Batches are collected until they hold RUN_TOKENS tokens, then sorted and written as a run.
-    # ``_write_run`` empties the list, so that the batches and their sorted copy are not in memory longer than
-    # needed.
-    def write() -> None:
+    # Batches are collected until they contain RUN_TOKENS tokens. They are then sorted and written as a run.
+    # ``_write_run`` empties the list, so that the batches do not stay in memory together with their sorted
+    # copy.
+    def write_next_run() -> None:
         with files.open(f"-{len(paths):05}") as sink:
             _write_run(held, groups, sink)
         paths.append(sink.path)
@@ -89,16 +94,16 @@ def write_runs(files: ScratchFiles, groups: int, placed: Iterable[Placed]) -> tu
         held.append(found)
         tokens += len(found[0].ids)
         if tokens >= RUN_TOKENS:
-            write()
+            write_next_run()
             tokens = 0
     if held:
-        write()
+        write_next_run()
     files.note(entries)
     return tuple(paths)
 
 
-def _write_run(held: list[Placed], groups: int, sink: Sink) -> None:
-    """Write the collected batches to a run file, sorted by group, and empty the list ``held``."""
+def _write_run(held: list[GroupedBatch], groups: int, sink: Sink) -> None:
+    """Sort the collected batches by group and key, write them to a run file, and empty the list ``held``."""
     batch = join_batches([examples for examples, _, _ in held])
     which = np.concatenate([found for _, found, _ in held])
     keys = np.concatenate([found for _, _, found in held])
@@ -107,7 +112,8 @@ def _write_run(held: list[Placed], groups: int, sink: Sink) -> None:
     examples, keys = take_examples(batch, order), keys[order]
     del batch
     starts, first = [0], 0
-    # groups 3, sorted groups of the examples [0, 0, 2] -> pieces of 2, 0 and 1 examples, four offsets
+    # For example, with 3 groups and examples of the groups [0, 0, 2] there are pieces of 2, 0 and 1 examples,
+    # and four offsets.
     for count in np.bincount(which, minlength=groups).tolist():
         size = 0
         if count:
@@ -121,7 +127,7 @@ def _write_run(held: list[Placed], groups: int, sink: Sink) -> None:
 
 
 def _list_columns(keys: Array, examples: ExampleBatch) -> list[Array]:
-    """Return the arrays of a piece in the order in which the file stores them."""
+    """Return the arrays of a piece, in the order in which the file stores them."""
     width = next(getattr(examples, item.name).itemsize for item in examples.columns() if item.item == "id")
     values = [getattr(examples, item.name) for item in _sort_columns(type(examples))]
     types = [_find_item_type(item, width) for item in _sort_columns(type(examples))]
@@ -131,7 +137,10 @@ def _list_columns(keys: Array, examples: ExampleBatch) -> list[Array]:
 
 
 def _sort_columns(batch_type: type[ExampleBatch]) -> list[Column]:
-    """Return the columns in file order: end offsets first, because they give the sizes of the others."""
+    """Return the columns in the order in which the file stores them.
+
+    Columns of end offsets come first, because a reader needs them for the sizes of the other columns.
+    """
     ends = batch_type.ragged()
     return sorted(batch_type.columns(), key=lambda item: item.name not in ends)
 
@@ -141,7 +150,11 @@ def _find_item_type(item: Column, id_bytes: int) -> str:
 
 
 def read_group(paths: Iterable[str], group: int, groups: int, batch_type: type[ExampleBatch]) -> SortedGroup:
-    """Return the examples of a group from all run files, in the order of their keys."""
+    """Read the examples of one group from all run files. Return them in the order of their sort keys.
+
+    group: number of the group.
+    groups: number of all groups.
+    """
     found = (_read_piece(path, group, groups, batch_type) for path in paths)
     piece = _join_pieces([one for one in found if one is not None])
     order = np.argsort(piece.keys)
@@ -149,9 +162,10 @@ def read_group(paths: Iterable[str], group: int, groups: int, batch_type: type[E
 
 
 def _read_piece(path: str, group: int, groups: int, batch_type: type[ExampleBatch]) -> SortedGroup | None:
-    """Return the examples of a group in a run file, or None if there are none."""
+    """Read the examples of one group from a run file. Returns None if the file has none."""
     with storage.open_input(path) as file:
-        # The last groups + 1 numbers are the offsets. Two neighbours are the start and end of the piece.
+        # The file ends with groups + 1 offsets. Two neighbouring offsets are the start and the end of a
+        # piece.
         file.seek(-8 * (groups + 1 - group), 2)
         start, stop = np.frombuffer(file.read(16), "<u8").tolist()
         return _parse_piece(_read_at(file, start, stop - start), batch_type) if stop > start else None
@@ -176,7 +190,7 @@ def _parse_piece(data: bytes, batch_type: type[ExampleBatch]) -> SortedGroup:
 
 
 def _join_pieces(pieces: Sequence[SortedGroup]) -> SortedGroup:
-    """Concatenate the examples of one group from several run files."""
+    """Return the examples of several pieces of one group as a single piece."""
     return SortedGroup(
         np.concatenate([piece.keys for piece in pieces]), join_batches([piece.examples for piece in pieces])
     )

@@ -1,7 +1,7 @@
-"""Verify the files of a directory against its manifest, or against a list of md5s.
+"""Verification of the files in a directory against the directory's manifest, or against a list of md5s.
 
-A directory holds a dataset, sentence parts or extracted articles. Every check reports all faults and does not
-stop at the first.
+The directory may be a dataset, parts (text files of sentences) or articles. All faults are reported, not only
+the first.
 """
 
 import os
@@ -44,7 +44,7 @@ from bertdata.io.file_check import FileEntry, check_file, compute_file_md5, comp
 from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, ListedFile, format_md5sums, parse_json
 from bertdata.shards.containers import FAIRSEQ, is_shard_name
-from bertdata.shards.content import compute_content_md5, count_readable
+from bertdata.shards.content import compute_content_md5, count_readable_examples
 from bertdata.shards.mds.names import INDEX_NAME, MDS
 from bertdata.shards.packed.record_index import INDEX_ENDING, index_name
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
@@ -61,12 +61,15 @@ def verify_files(
     anywhere: bool = False,
     on_file: Callable[[], None] = lambda: None,
 ) -> Report:
-    """Verify a directory with a manifest, a directory of such directories, a manifest, or an md5sum file.
+    """Verify the files that a path means.
 
-    content: compare only the content md5s of shards, so that another program's files of the same examples
-    pass.
-    anywhere: allow an md5sum file to list files outside its directory.
-    on_file: called after each file.
+    The path may be a directory with a manifest, a directory of such directories, a manifest, or an md5sum
+    file.
+
+    content: True compares the md5s of the shards' examples instead of the files' md5s. Files of the same
+        examples that another program wrote then match.
+    anywhere: True allows an md5sum file to list files outside its directory.
+    on_file: function that is called after each file.
     """
     if storage.is_directory(path):
         return _verify_directory(path, content, anywhere, on_file)
@@ -79,7 +82,10 @@ def verify_files(
 
 
 def _verify_directory(path: str, content: bool, anywhere: bool, on_file: Callable[[], None]) -> Report:
-    """Verify a directory by its manifest, else its sub-directories with manifests, else its MD5SUMS."""
+    """Verify a directory by its manifest.
+
+    Without a manifest, verify its sub-directories that have one. If there are none, use its MD5SUMS.
+    """
     manifest = storage.join(path, MANIFEST_NAME)
     if storage.exists(manifest):
         return _verify_manifest(manifest, path, content, on_file)
@@ -97,7 +103,7 @@ def _verify_directory(path: str, content: bool, anywhere: bool, on_file: Callabl
 
 
 def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable[[], None]) -> Report:
-    """Verify the files that a manifest lists, and everything else in its directory."""
+    """Verify the files that a manifest lists, and look for other files in its directory."""
     data = storage.read_bytes(path)
     if parse_json(data, path).get("kind") == VOCABULARY:
         return _verify_vocabulary(data, path, directory)
@@ -105,7 +111,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
 
     objective = manifest.plan.objective if isinstance(manifest, Manifest) else None
 
-    def check(entry: ShardEntry | FileEntry) -> Finding:
+    def check_entry(entry: ShardEntry | FileEntry) -> Finding:
         finding = (
             _check_shard(directory, entry, content, objective)
             if isinstance(entry, ShardEntry)
@@ -116,24 +122,26 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
 
     # 1. The listed files themselves, in parallel. This takes nearly all of the time.
     files: tuple[Any, ...] = manifest.shards if isinstance(manifest, Manifest) else manifest.files
-    findings = [*_check_manifest_itself(manifest, data, path), *check_in_parallel(check, files)]
+    findings = [*_check_manifest_itself(manifest, data, path), *check_in_parallel(check_entry, files)]
     listed = _list_md5sums_files(manifest)
     findings += _check_md5sums_file(manifest, listed, directory)
-    # 2. Small files that the manifest implies: vocabulary, copies of upstream manifests, lengths, indexes.
+    # 2. Small files that belong to the manifest: the vocabulary, copies of earlier manifests, lengths files
+    # and indexes.
     companions = list(_list_companions(manifest, directory))
     for name, md5, must_be_there in companions:
         findings += _check_companion(storage.join(directory, name), md5, must_be_there)
     if isinstance(manifest, Manifest):
         findings += [finding for shard in manifest.shards for finding in _check_lengths(directory, shard)]
         findings += [finding for shard in manifest.shards for finding in _check_index(directory, shard)]
-        # Skip this check if a shard is damaged: the index is computed from the shards and would differ too.
+        # Skip this check if a shard is damaged. The index is computed from the shards, so it would differ
+        # too.
         if not any(finding.is_fault for finding in findings):
             findings += _check_mds_index(directory, manifest)
         findings += [
             Finding(file=entry.name, status=LEFT_OUT, detail=entry.reason, is_fault=False)
             for entry in manifest.skipped
         ]
-    # 3. Anything else in the directory is extra.
+    # 3. All other files in the directory are reported as extra.
     known = {MANIFEST_NAME, MD5SUMS_NAME, *(file.name for file in listed), *(name for name, *_ in companions)}
     findings += [
         Finding(file=storage.join(directory, name), status=EXTRA, detail="the manifest does not list it")
@@ -144,17 +152,18 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
 
 
 def _verify_vocabulary(data: bytes, path: str, directory: str) -> Report:
-    """Verify the only file that the manifest of a trained vocabulary lists."""
+    """Verify the vocabulary file that the manifest of a trained vocabulary lists."""
     manifest = parse_vocabulary_manifest(data, path)
     findings = [*_check_unedited(manifest.dump(), data, path), _check_plain_file(directory, manifest.file)]
     return Report(path=path, findings=tuple(findings))
 
 
 def _list_companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[str, str | None, bool]]:
-    """Yield the small files that belong to the manifest: (name, md5, whether the file is required).
+    """Yield the small files that belong to a manifest, as (name, md5, True if the file must exist).
 
-    md5 is None if the manifest does not record it. The articles' manifest is optional, since the parts'
-    directory may lack it. Its md5 is recorded only in the parts' manifest, so a dataset cannot check it.
+    The md5 is None if the manifest does not record it. The copy of the articles' manifest may be missing,
+    because the parts' directory may not have one. Its md5 is recorded only in the parts' manifest, so it
+    cannot be checked for a dataset.
     """
     if isinstance(manifest, Manifest):
         tokenizer = manifest.plan.settings.tokenizer
@@ -163,9 +172,7 @@ def _list_companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[st
             yield DATASET_COPY, manifest.plan.packed_from, True
         if manifest.plan.settings.container["format"] == FAIRSEQ:
             yield DICTIONARY_NAME, None, True
-        if (
-            manifest.plan.settings.container["format"] == MDS
-        ):  # its contents are compared later, by _check_mds_index
+        if manifest.plan.settings.container["format"] == MDS:  # _check_mds_index compares its contents later
             yield INDEX_NAME, None, True
         else:
             for name, data in make_companion_files(
@@ -189,14 +196,16 @@ def _check_companion(path: str, md5: str | None, must_be_there: bool) -> list[Fi
 
 
 def _list_files(directory: str) -> list[str]:
-    """List the files below the directory. Sub-directories that bertdata wrote are left out."""
+    """Return the files below the directory, except those in sub-directories that bertdata wrote."""
     names = storage.list_files(directory)
     inner = tuple(f"{name}/" for name in find_nested_directories(names))
     return [name for name in names if not name.startswith(inner)] if inner else names
 
 
 def _check_manifest_itself(manifest: AnyManifest, data: bytes, path: str) -> list[Finding]:
-    """Return a fault if the manifest was edited by hand so that it contradicts its entries, else nothing."""
+    """Return a fault if the manifest was edited so that it contradicts itself. Otherwise return an empty
+    list.
+    """
     if isinstance(manifest, Manifest):
         recorded = str(parse_json(data, path)["settings_digest"])
         digest = str(manifest.as_json()["settings_digest"])
@@ -206,7 +215,11 @@ def _check_manifest_itself(manifest: AnyManifest, data: bytes, path: str) -> lis
 
 
 def _check_unedited(made: bytes, data: bytes, path: str) -> list[Finding]:
-    """Return a fault if the manifest's bytes differ from the bytes that its parsed entries produce."""
+    """Return a fault unless a manifest has exactly the bytes that bertdata would write for its contents.
+
+    made: the bytes that bertdata would write.
+    data: the bytes of the manifest.
+    """
     if made == data:
         return []
     detail = "it is not what its own entries make: totals, order or layout"
@@ -214,7 +227,7 @@ def _check_unedited(made: bytes, data: bytes, path: str) -> list[Finding]:
 
 
 def _list_md5sums_files(manifest: AnyManifest) -> Sequence[ListedFile]:
-    """Return the files that MD5SUMS lists, without the manifest."""
+    """Return the files that MD5SUMS must list, except the manifest."""
     return manifest.listed if isinstance(manifest, Manifest) else manifest.files
 
 
@@ -222,14 +235,14 @@ def _check_md5sums_file(manifest: AnyManifest, listed: Sequence[ListedFile], dir
     path = storage.join(directory, MD5SUMS_NAME)
     if not storage.exists(path):
         return [Finding(file=path, status=MISSING)]
-    # MD5SUMS may or may not have a line for the manifest.
+    # The file is right with or without a line for the manifest.
     if storage.read_bytes(path) not in (manifest.md5sums(), format_md5sums(listed)):
         return [Finding(file=path, status="differs", detail=f"it does not say what {MANIFEST_NAME} says")]
     return []
 
 
 def _check_lengths(directory: str, shard: ShardEntry) -> list[Finding]:
-    """Return a finding if the shard's lengths file has a fault, else an empty list."""
+    """Return a fault if the shard's lengths file is missing or wrong. Otherwise return an empty list."""
     path = storage.join(directory, make_lengths_name(shard.name))
     try:
         misfit = check_lengths(directory, shard)
@@ -239,13 +252,16 @@ def _check_lengths(directory: str, shard: ShardEntry) -> list[Finding]:
 
 
 def _check_index(directory: str, shard: ShardEntry) -> list[Finding]:
-    """Return a finding if the shard's index file has a fault, else an empty list."""
+    """Return a fault if the shard's index file is missing or wrong. Otherwise return an empty list."""
     misfit = check_index(directory, shard)
     return [make_misfit_finding(storage.join(directory, index_name(shard.name)), misfit)] if misfit else []
 
 
 def _check_mds_index(directory: str, manifest: Manifest) -> list[Finding]:
-    """Return a fault if the MDS index differs from the index made from the shards, which must be sound."""
+    """Return a fault if the MDS index differs from an index that is newly made from the shards.
+
+    The shards must have no faults.
+    """
     if manifest.plan.settings.container["format"] != MDS:
         return []
     path = storage.join(directory, INDEX_NAME)
@@ -263,7 +279,7 @@ def _check_mds_index(directory: str, manifest: Manifest) -> list[Finding]:
 
 
 def _check_plain_file(directory: str, entry: FileEntry) -> Finding:
-    """Return the finding for a file that is compared by size and md5 only."""
+    """Return the finding for a file of which only the size and the md5 are compared."""
     path = storage.join(directory, entry.name)
     try:
         misfit = check_file(path, entry.bytes, entry.md5)
@@ -273,7 +289,10 @@ def _check_plain_file(directory: str, entry: FileEntry) -> Finding:
 
 
 def _check_shard(directory: str, shard: ShardEntry, content: bool, objective: str | None) -> Finding:
-    """Return the finding for a shard. content: compare the examples instead of the file's bytes."""
+    """Return the finding for a shard.
+
+    content: True compares the examples instead of the bytes of the file.
+    """
     path = storage.join(directory, shard.name)
     try:
         misfit = check_shard(directory, shard, "examples" if content else "counted", objective)
@@ -288,11 +307,11 @@ def _check_shard(directory: str, shard: ShardEntry, content: bool, objective: st
 
 
 def _describe_damage(path: str, objective: str | None = None) -> str:
-    """Say why a shard has a wrong md5, by reading it: the first damaged record, or that all are readable."""
+    """Read a shard whose md5 is wrong. Return a text that names the first damaged record, if there is one."""
     if not storage.read_size(path):
         return "it is empty"
     try:
-        records = count_readable(path, None, objective)
+        records = count_readable_examples(path, None, objective)
     except BertDataError as error:
         return _strip_path(path, error)
     return f"each of its {records} records can be read: it is another file, or was changed with care"
@@ -305,12 +324,12 @@ def _strip_path(path: str, error: Exception) -> str:
 def _verify_md5sums(
     path: str, directory: str, content: bool, anywhere: bool, on_file: Callable[[], None]
 ) -> Report:
-    """Verify the files of a list of md5s."""
+    """Verify the files that a list of md5s names."""
     expected = [
         (md5, _make_relative(directory, name)) for md5, name in parse_md5_list(storage.read_bytes(path), path)
     ]
 
-    def check(item: tuple[str, str]) -> Finding:
+    def check_line(item: tuple[str, str]) -> Finding:
         md5, name = item
         file = name if name.startswith("/") or storage.is_remote(name) else storage.join(directory, name)
         on_file()
@@ -335,11 +354,11 @@ def _verify_md5sums(
         except BertDataError as error:
             return Finding(file=file, status="unreadable", detail=_strip_path(file, error))
 
-    return Report(path=path, findings=tuple(check_in_parallel(check, expected)))
+    return Report(path=path, findings=tuple(check_in_parallel(check_line, expected)))
 
 
 def _make_relative(directory: str, name: str) -> str:
-    """Return the listed file's name relative to the list's directory, if the file lies below it."""
+    """Return the path of a listed file relative to the list's directory, if the file is below it."""
     if storage.is_remote(directory):
         return name
     above = os.path.abspath(directory.removeprefix("file://")).rstrip("/")

@@ -1,4 +1,6 @@
-"""Verify a directory tree against a published table of file sizes and md5s, or of sums of shards."""
+"""Verification of a directory tree against a published table of file sizes and md5s, or of checksums of
+shards.
+"""
 
 import os
 import re
@@ -14,7 +16,7 @@ from bertdata.dataset.findings import (
     compare_values,
     make_right_finding,
 )
-from bertdata.dataset.published.sums import find_sums
+from bertdata.dataset.published.sums import load_sums
 from bertdata.dataset.published.tables import PublishedFile, load_table
 from bertdata.errors import MissingInputError, ShardError, UsageError
 from bertdata.io import storage
@@ -25,15 +27,16 @@ from bertdata.shards.crc32c import compute_masked_checksum
 from bertdata.shards.row_sums import compute_row_sum
 
 _TFRECORDS = "tfrecord"
-"""Directory name that stands in a table's paths for any directory of TFRecord files."""
+"""Directory name in the paths of a table that matches any directory of TFRecord files."""
 
 
 def verify_table(directory: str, table: str, workers: int = 1) -> Report:
-    """Verify a directory tree against a published table.
+    """Verify the files below a directory against a published table.
 
-    table: name of a built-in table or path of a .tsv file. workers: processes that compute sums of shards.
+    table: name of a built-in table, or path of a .tsv file.
+    workers: number of processes that compute checksums of shards.
     """
-    sums = find_sums(table)
+    sums = load_sums(table)
     if sums is not None:
         return _verify_sums(directory, table, sums, workers)
     return _verify_files(directory, table)
@@ -42,8 +45,8 @@ def verify_table(directory: str, table: str, workers: int = 1) -> Report:
 def _verify_sums(directory: str, table: str, sums: dict[str, str], workers: int) -> Report:
     """Verify a directory of shards against published checksums.
 
-    The status of each file is right, wrong sum, damaged, missing or extra. Everything except right is a
-    fault, because the table lists a complete data set.
+    The status of a file is right, wrong sum, damaged, missing or extra. All except right are faults, because
+    the table lists a complete data set.
     """
     _refuse_file(directory, table)
     names = [name for name in list_inputs(directory, hidden=True).names if name.endswith(".hdf5")]
@@ -79,13 +82,13 @@ def _refuse_file(directory: str, table: str) -> None:
 
 
 def _verify_files(directory: str, table: str) -> Report:
-    """Verify a directory tree against a table of sizes and md5s.
+    """Verify the files below a directory against a table of sizes and md5s.
 
-    The status of each row is right, missing, wrong size or wrong md5.
+    The status of a row is right, missing, wrong size or wrong md5.
 
-    A missing file is reported but is no fault. The table lists the files of all stages (such as download and
-    extraction), and a user may verify the directory of one stage. A tree that holds none of the table's files
-    is a fault.
+    A missing file is reported but is no fault. The table lists the files of all stages, such as download and
+    extraction, and a user may verify the directory of only one stage. If none of the table's files exists,
+    this is a fault.
     """
     rows = load_table(table)
     _refuse_file(directory, table)
@@ -103,7 +106,7 @@ def _verify_files(directory: str, table: str) -> Report:
 
 
 class _FileTree:
-    """The files of a directory tree, compared with the rows of a table."""
+    """The files below a directory, which are compared with the rows of a table."""
 
     def __init__(self, directory: str, rows: list[PublishedFile]) -> None:
         self._directory = directory
@@ -114,9 +117,12 @@ class _FileTree:
         self._is_tfrecord = cache(lambda name: _has_tfrecord_header(self._make_path(name)))
 
     def check(self, row: PublishedFile) -> Finding:
-        """Compare the files that a row of the table describes with the row. Return the finding."""
+        """Compare a row of the table with the files that it describes, and return the finding."""
         matches = [
-            (name, pattern) for pattern in row.paths for name in self._names if self._is_at(name, pattern)
+            (name, pattern)
+            for pattern in row.paths
+            for name in self._names
+            if self._matches_path(name, pattern)
         ]
         if any("*" in pattern for _, pattern in matches):
             return self._check_total(matches, row)
@@ -127,9 +133,9 @@ class _FileTree:
         return next((finding for finding in findings if not finding.is_fault), findings[0])
 
     def _check_total(self, matches: list[tuple[str, str]], row: PublishedFile) -> Finding:
-        """Return the finding for a row whose size is the total of several files in a directory.
+        """Return the finding for a row whose size is the total size of several files in a directory.
 
-        If files in several directories match, the directory with the most of them is taken. If some files are
+        If files in several directories match, the directory with most of them is used. If some files are
         missing there, the total cannot be checked, which is no fault.
         """
         sizes: dict[str, dict[str, int]] = {}
@@ -143,8 +149,9 @@ class _FileTree:
         return compare_values(row.label, "wrong size", f"{total} bytes", f"{row.bytes} bytes")
 
     def find_misplaced_file(self) -> str | None:
-        """Return a hint about a file that has a name from the table but is in a directory that the table does
-        not name.
+        """Return a hint about a file whose name is in the table but whose directory is not.
+
+        Returns None if there is no such file.
         """
         for row in self._rows:
             for pattern in row.paths:
@@ -164,9 +171,9 @@ class _FileTree:
         return compare_values(path, "wrong md5", self._md5(path), row.md5)
 
     def _match_row(self, name: str) -> PublishedFile:
-        """Return the table's row that the file should be compared with.
+        """Return the row of the table that a file should be compared with.
 
-        If several rows have its path, return the row whose size or md5 fits.
+        If several rows describe its path, the row whose size or md5 is that of the file is returned.
         """
         rows, path = self._find_rows(name), self._make_path(name)
         if len(rows) == 1:
@@ -179,13 +186,15 @@ class _FileTree:
 
     def _find_rows(self, name: str) -> list[PublishedFile]:
         """Return the rows that describe a single file and whose path matches this file."""
-        return [row for row in self._rows if any(self._is_at(name, p) for p in row.paths if "*" not in p)]
+        return [
+            row for row in self._rows if any(self._matches_path(name, p) for p in row.paths if "*" not in p)
+        ]
 
-    def _is_at(self, name: str, pattern: str) -> bool:
-        """Return True if the file's path ends with the pattern's path.
+    def _matches_path(self, name: str, pattern: str) -> bool:
+        """Return True if the path of a file ends with the path in a row.
 
-        The path includes the directories above the tree. The directory ``tfrecord`` of a pattern matches any
-        directory whose file is a TFRecord, because MLPerf does not name that directory.
+        The file's path includes the directories above the tree. The directory ``tfrecord`` in a row matches
+        any directory if the file is a TFRecord file, because MLPerf does not name that directory.
         """
         parts, wanted = [*self._above, *name.split("/")], pattern.split("/")
         if len(parts) >= len(wanted) and all(map(fnmatch, parts[-len(wanted) :], wanted)):
@@ -198,13 +207,16 @@ class _FileTree:
 
 
 def _parse_file_count(pattern: str) -> int | None:
-    """Return the number of files that the pattern's name states, such as 500 in part-*-of-00500, or None."""
+    """Return the number of files that a pattern states in its name, or None.
+
+    For example, the pattern part-*-of-00500 states 500.
+    """
     told = re.search(r"-of-([0-9]{1,9})", pattern)
     return int(told[1]) if told else None
 
 
 def _has_tfrecord_header(path: str) -> bool:
-    """Return True if the file begins with a TFRecord header: a length and its correct checksum."""
+    """Return True if the file begins like a TFRecord file, with a length and the right checksum of it."""
     with storage.open_input(path) as file:
         head = file.read(12)
     return len(head) == 12 and compute_masked_checksum(head[:8]) == int.from_bytes(head[8:], "little")

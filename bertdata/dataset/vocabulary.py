@@ -1,4 +1,4 @@
-"""Find the vocabulary that a dataset's shards were made with."""
+"""Search for the vocabulary that the shards of a dataset were made with."""
 
 from bertdata.dataset.discover import FoundDataset
 from bertdata.dataset.manifest import DatasetPlan, count_unknown_tokens
@@ -18,17 +18,22 @@ _CASING_REMEDIES = (
 
 
 def load_dataset_vocabulary(path_or_name: str | None, dataset: FoundDataset) -> Vocabulary | None:
-    """Load the vocabulary that a dataset was made with, or return None if it is not available.
+    """Load the vocabulary that a dataset was made with. Returns None if it is not available.
 
-    path_or_name: the user's choice. Without it, the dataset's copy or a cached named vocabulary is taken if
-    its md5 matches the manifest. UsageError if the user's vocabulary has another md5.
+    path_or_name: the vocabulary that the user chose. None takes the copy in the dataset, or a downloaded
+        vocabulary of a known name if its md5 is the md5 in the manifest.
+
+    Raises UsageError if the user's vocabulary does not have the md5 in the manifest.
     """
     file = load_dataset_tokenizer(path_or_name, dataset)
     return None if file is None else vocabulary_of(file)
 
 
 def load_dataset_tokenizer(path_or_name: str | None, dataset: FoundDataset) -> TokenizerFile | None:
-    """Return the tokeniser's file that load_dataset_vocabulary loads, or None if it is not available."""
+    """Return the tokeniser file of a dataset, under the same rules as load_dataset_vocabulary.
+
+    Returns None if it is not available.
+    """
     plan = dataset.manifest.plan if dataset.manifest else None
     path = find_dataset_vocabulary_path(path_or_name, dataset)
     if path is None:
@@ -43,10 +48,10 @@ def load_dataset_tokenizer(path_or_name: str | None, dataset: FoundDataset) -> T
 
 
 def _find_in_directory(directory: str, plan: DatasetPlan) -> str:
-    """Return the tokeniser's file in a directory.
+    """Return the path of the tokeniser's file in a directory.
 
-    A directory may hold a model with the same vocabulary instead of a copy of the tokeniser's file. The
-    directory's path is returned in this case.
+    If the directory contains a model with the same vocabulary and no copy of the tokeniser's file, the path
+    of the directory is returned.
     """
     inside = storage.join(directory, name_in_dataset(plan.settings.tokenizer))
     if "file" not in plan.settings.tokenizer:
@@ -61,9 +66,9 @@ def _find_in_directory(directory: str, plan: DatasetPlan) -> str:
 
 
 def find_dataset_vocabulary_path(path_or_name: str | None, dataset: FoundDataset) -> str | None:
-    """Return the path of the vocabulary file that load_dataset_vocabulary loads, or None.
+    """Return the path of the vocabulary file that load_dataset_vocabulary would load, or None.
 
-    The md5 of a file that the user chose is not checked.
+    If the user chose the file, its md5 is not checked.
     """
     if path_or_name is not None:
         return find_vocabulary(path_or_name)
@@ -71,9 +76,10 @@ def find_dataset_vocabulary_path(path_or_name: str | None, dataset: FoundDataset
 
 
 def check_vocabulary_fit(dataset: FoundDataset) -> list[str]:
-    """Return warnings if the vocabulary does not suit the text, in letter case or in unknown words.
+    """Return warnings if the vocabulary does not suit the text, in letter case or in the number of unknown
+    words.
 
-    The counts of unknown tokens come from the manifest.
+    The number of unknown tokens comes from the manifest.
     """
     vocabulary = load_dataset_vocabulary(None, dataset) if dataset.manifest else None
     if vocabulary is None or dataset.manifest is None:

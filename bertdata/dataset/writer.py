@@ -1,9 +1,9 @@
-"""Write a dataset directory. Files are committed as ``bertdata.io.directory_protocol`` describes.
+"""Writing of a dataset directory, whose files are completed as ``bertdata.io.directory_protocol`` describes.
 
-A finished shard gets a note: a small file with the entries of the shard and of its input. A later run keeps
-the shard if its note matches the input and the file on disk. Once the manifest exists it replaces the notes.
-A worker that starts late or repeats finished work therefore writes no shard again and leaves no unneeded
-files.
+A finished shard gets a note, which is a small file with the manifest entries of the shard and its input. A
+later run keeps the shard if the note matches the input and the shard's file. When the manifest exists, it
+replaces the notes. A worker that starts late or repeats finished work therefore does not write a shard again
+and leaves no files behind.
 """
 
 import re
@@ -46,28 +46,29 @@ _PHASE = re.compile(r"phase\d+")
 
 
 class Dataset:
-    """A dataset directory that is being written, with its plan. Picklable, so that all workers share it.
+    """A dataset directory that is being written. It can be pickled, so that all workers have it.
 
-    within: the parent directory, if a run writes several phases into sub-directories. Otherwise None.
+    plan: everything that decides the bytes of the dataset, except the contents of its inputs.
+    within: the directory above it, if a run writes several phases into sub-directories. Otherwise None.
     """
 
     def __init__(self, directory: str, plan: DatasetPlan, *, within: str | None = None) -> None:
         self.directory = directory
         self.plan = plan
         self._within = within
-        self.commit = Commit(directory, DATASET_KIND, plan.terms(), _read_manifest_terms)
+        self.commit = Commit(directory, DATASET_KIND, plan.make_comparable_plan(), _read_manifest_plan)
 
     @property
     def unfinished(self) -> str:
-        """The sub-directory that holds notes and files that are still being written."""
+        """The sub-directory for notes and for files that are not complete yet."""
         return self.commit.unfinished
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """Lock the directory and claim it while a run writes to it. To claim it is to store the dataset's
-        plan in it.
+        """Context manager for the time in which a run writes to the directory.
 
-        If the run fails before any shard is finished, the claim is released.
+        It locks the directory and claims it by storing the dataset's plan in it. If the run fails before a
+        shard is finished, the plan is removed again.
         """
         self.refuse_others()
         with self.commit.run():
@@ -75,65 +76,73 @@ class Dataset:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the directory against other runs, without storing a plan in it."""
+        """Context manager that locks the directory against other runs, without storing a plan in it."""
         self.refuse_others()
         with self.commit.locked():
             yield
 
     def begin(self) -> None:
-        """Claim the directory by storing the plan in it. DatasetError if it holds a dataset with another
-        plan, or other files.
+        """Claim the directory by storing the plan in it.
+
+        Raises DatasetError if it holds a dataset with another plan, or other files.
         """
         self.refuse_others()
         self.commit.claim()
 
     def refuse_others(self, *, inputs_known: bool = True) -> None:
-        """Raise the DatasetError that begin would raise, without changing anything.
+        """Raise DatasetError if ``begin`` would raise it. Nothing is changed.
 
-        inputs_known: False if the plan's inputs are not known yet. Any inputs are then accepted.
+        inputs_known: False if the inputs in the plan are not known yet. A directory with any inputs is then
+            accepted.
         """
         self._refuse_above()
         self.commit.refuse_others(unknown=() if inputs_known else ("inputs",))
         self._refuse_below()
 
     def _refuse_above(self) -> None:
-        """Raise DatasetError if the directory above this phase is itself a bertdata directory.
+        """Raise DatasetError if the directory above this phase was itself written by bertdata.
 
-        Commands search the sub-directories of a directory only if it holds no manifest, so this phase would
-        never be found.
+        If that directory has a manifest, commands do not look into its sub-directories, so they would not
+        find this phase.
         """
         if self._within is None:
             return
         if storage.exists(self._within) and not storage.is_directory(self._within):
             raise DatasetError(f"{self._within}: is a file, expected a directory or nothing")
-        above = _read_terms(self._within)
+        above = _read_plan(self._within)
         if above is not None:
             raise DatasetError(
-                f"{self._within}: holds {_describe_terms(above)} in the directory itself, which would hide "
+                f"{self._within}: holds {_describe_plan(above)} in the directory itself, which would hide "
                 f"{self.plan.title} below it; choose another directory or remove this one"
             )
 
     def _refuse_below(self) -> None:
-        """Raise DatasetError if a new dataset would hide phases of another dataset in its sub-directories."""
+        """Raise DatasetError if the directory's sub-directories are phases of another dataset.
+
+        Commands would no longer find these phases, because they do not look into the sub-directories of a
+        dataset.
+        """
         if self._within is not None or self.commit.read_plan_settings() is not None:
             return
         for name in filter(_PHASE.fullmatch, find_nested_directories(storage.list_files(self.directory))):
-            below = _read_terms(storage.join(self.directory, name))
+            below = _read_plan(storage.join(self.directory, name))
             if below is not None:
                 raise DatasetError(
-                    f"{self.directory}: holds {_describe_terms(below)} in {name}, which {self.plan.title} in "
+                    f"{self.directory}: holds {_describe_plan(below)} in {name}, which {self.plan.title} in "
                     "the directory itself would hide; choose another directory or remove this one"
                 )
 
     def give_up(self) -> None:
-        """Release the claim on the directory if no shard was finished, so that other settings can use it."""
+        """Remove the plan from the directory if no shard was finished, so that a run with other settings can
+        use it.
+        """
         self.commit.give_up()
 
     @contextmanager
     def open_shard(self, name: str) -> Iterator[BinaryIO]:
-        """Open a shard for writing.
+        """Context manager that opens a shard for writing.
 
-        The file appears under its name only when the block ends without an error.
+        The file gets its name only if the block ends without an error.
         """
         with self.commit.open(name) as file:
             yield file
@@ -159,9 +168,9 @@ class Dataset:
         return None if data is None else _parse_manifest(data, self.commit.path(MANIFEST_NAME))
 
     def find_finished_entry(self, shard: str, input_md5: str) -> Entries | None:
-        """Return the entries of a shard that an earlier run finished from the same input.
+        """Return the manifest entries of a shard that an earlier run finished from the same input.
 
-        None if there is no such shard, or if the file on disk no longer matches.
+        Returns None if there is no such shard, or if the file no longer matches its entry.
         """
         entries = self.read_entry(shard)
         return entries if self.find_reason_to_remake(shard, lambda: input_md5, entries) is None else None
@@ -169,12 +178,14 @@ class Dataset:
     def find_reason_to_remake(
         self, shard: str, input_md5: Callable[[], str], entries: Entries | None
     ) -> str | None:
-        """Return why a shard has to be made again, or None if it can be kept.
+        """Return the reason why a shard must be written again, or None if it can be kept.
 
-        input_md5: called only if the entries do not already decide, because it reads the whole input.
+        input_md5: function that returns the md5 of the input. It reads the whole input, so it is called only
+            if needed.
+        entries: manifest entries of the input and of the shard from an earlier run. None if there are none.
         """
-        # The entries say what an earlier run wrote. Compare with them the input, the shard's file, its
-        # lengths file and its index.
+        # Compare the entries that an earlier run wrote with the input, the shard's file, its lengths file and
+        # its index.
         if entries is None:
             return "not known to be whole" if storage.exists(self.commit.path(shard)) else "missing"
         if entries[0].md5 != input_md5():
@@ -188,12 +199,17 @@ class Dataset:
         return f"its index: {misfit.status}" if misfit else None
 
     def list_noted_shards(self) -> list[str]:
-        """Return the names of the shards that have a note. They may no longer match their notes."""
+        """Return the names of the shards that have a note. A shard may have changed after its note was
+        written.
+        """
         # Notes with a slash in their name belong to earlier steps of the pipeline.
         return [name for name in self.commit.list_noted_pieces() if "/" not in name]
 
     def read_entry(self, shard: str) -> Entries | None:
-        """Return a finished shard's entries from its note, or from the manifest if that has the same plan."""
+        """Return the manifest entries of a finished shard and its input, from the shard's note.
+
+        If there is no note, they come from the manifest, provided that it has the same plan.
+        """
         note = self.commit.read_note(shard)
         if note is None:
             return self._read_listed_entry(shard)
@@ -204,8 +220,10 @@ class Dataset:
         return entries if self._is_complete_note(shard, entries[1]) else self._read_listed_entry(shard)
 
     def _is_complete_note(self, shard: str, entry: ShardEntry) -> bool:
-        """Return False if an older version of bertdata wrote the note, without lengths or the number of
-        packed rows.
+        """Return False if an older version of bertdata wrote the note, so that it lacks values that are
+        needed now.
+
+        These are the md5 of the lengths file and the number of packed rows.
         """
         packed = self.plan.settings.container.get("packing") is not None
         has_index = packed or self.plan.settings.container["format"] == FAIRSEQ
@@ -213,28 +231,34 @@ class Dataset:
         return entry.name == shard and entry.lengths_md5 is not None and rows_fit
 
     def _read_listed_entry(self, shard: str) -> Entries | None:
-        """Return the shard's entries from the manifest. None if there is no manifest with the same plan."""
+        """Return the entries of a shard and its input from the manifest in the directory.
+
+        Returns None if there is no manifest that has the same plan and lists the shard.
+        """
         found = self._parse_current_manifest()
-        if found is None or found[0].plan.terms() != self.plan.terms():
+        if found is None or found[0].plan.make_comparable_plan() != self.plan.make_comparable_plan():
             return None
         return found[1].get(shard)
 
     def record(self, input_entry: InputEntry, shard_entry: ShardEntry) -> None:
         """Write the note that says that a shard is finished.
 
-        input_entry: entry of the input that the shard was made from, or of all inputs (make_corpus_entry).
-        The note is removed again if the manifest already lists the shard.
+        If the manifest already lists the shard, the note is removed again.
+
+        input_entry: manifest entry of the input that the shard was made from. For a shard with examples of
+            all inputs, it is the entry that sums them up (make_corpus_entry).
+        shard_entry: manifest entry of the shard.
         """
         self.commit.note(shard_entry.name, {"input": asdict(input_entry), "shard": asdict(shard_entry)})
-        # Write the note first and look at the manifest second. ``finish`` does the opposite: it writes the
-        # manifest and then removes the notes it sees. So a late worker's note is either seen and removed by
-        # ``finish``, or this method sees the manifest and removes the note itself. With the other order, both
-        # could miss each other and a stray note would remain.
+        # The note is written before the manifest is read. ``finish`` does the opposite: it writes the
+        # manifest and then removes the notes that it finds. Either ``finish`` finds the note of a late
+        # worker, or this method finds the manifest and removes the note itself. With the other order, each
+        # could miss what the other wrote, and a note would remain.
         if self._read_listed_entry(shard_entry.name) == (input_entry, shard_entry):
             self.commit.delete_note(shard_entry.name)
 
     def discard(self, shard: str) -> None:
-        """Remove the shard, if any, that an earlier run made from an input that is now left out."""
+        """Remove a shard that an earlier run made from an input that is now left out, if there is one."""
         self.commit.delete_note(shard)
         for name in (shard, make_lengths_name(shard)):
             storage.remove(self.commit.path(name), missing_ok=True)
@@ -249,18 +273,20 @@ class Dataset:
         provenance: Provenance = NO_PROVENANCE,
         warnings: Iterable[str] = (),
     ) -> Manifest:
-        """Write the small companion files, MD5SUMS and the manifest. Then remove notes and leftovers.
+        """Write the small files that belong to a dataset, MD5SUMS and the manifest. Then remove notes and
+        unneeded files.
 
         vocabulary: path of the tokeniser's file, which is copied into the dataset.
-        provenance: upstream manifests, which are copied to ``sources/``.
-        InputError if every input was skipped, or if an input differs from the parts' manifest that lists it.
-        ChangedInputError if the tokeniser's file changed during the run.
+        provenance: manifests of the data that the inputs were made from, which are copied to ``sources/``.
+
+        Raises InputError if all inputs were left out, or if an input is not the file that the parts' manifest
+        lists. Raises ChangedInputError if the tokeniser's file changed during the run.
         """
         read, left_out = sorted(inputs, key=attrgetter("name")), sorted(skipped, key=attrgetter("name"))
         found = self.read_manifest()
         settings = replace(self.plan.settings, text=provenance.text)
-        # If the directory already has a manifest, other datasets may cite its md5, so its bytes must not
-        # change: a manifest of version 2 is written as version 2 again.
+        # Other datasets may record the md5 of a manifest that the directory already has, so its bytes must
+        # not change. A manifest of version 2 is therefore written as version 2 again.
         manifest = Manifest(
             plan=replace(self.plan, settings=settings),
             inputs=tuple(read),
@@ -272,11 +298,11 @@ class Dataset:
         )
         # Check the inputs before anything in the directory changes.
         if not manifest.shards:
-            refuse_only_skipped(manifest.skipped)
+            raise_if_inputs_skipped(manifest.skipped)
         provenance.check_inputs([*read, *left_out])
         cited = provenance.files()
         for name in COPY_NAMES:
-            if name not in cited:  # an earlier run, whose parts had a manifest, left it
+            if name not in cited:  # an earlier run left this copy, because its inputs had a manifest
                 storage.remove(self.commit.path(name), missing_ok=True)
         own_name = name_in_dataset(settings.tokenizer)
         tokenizer = read_tokenizer_bytes(vocabulary)
@@ -294,17 +320,15 @@ class Dataset:
         return manifest
 
 
-def _read_terms(directory: str) -> Mapping[str, Any] | None:
-    """Return the plan of the directory at this path as a flat dictionary, or None if bertdata did not write
-    it.
-    """
-    return Commit(directory, DATASET_KIND, {}, _read_manifest_terms).read_plan_settings()
+def _read_plan(directory: str) -> Mapping[str, Any] | None:
+    """Return the plan of a directory as a flat dictionary, or None if bertdata did not write it."""
+    return Commit(directory, DATASET_KIND, {}, _read_manifest_plan).read_plan_settings()
 
 
-def _describe_terms(terms: Mapping[str, Any]) -> str:
-    """Describe the contents of a directory that bertdata wrote, in a few words for error messages.
+def _describe_plan(terms: Mapping[str, Any]) -> str:
+    """Describe in a few words what is in a directory that bertdata wrote, for error messages.
 
-    terms: the directory's plan as a flat dictionary.
+    terms: the plan of the directory, as a dictionary without nesting.
     """
     return (
         f"the dataset {terms['recipe']}"
@@ -313,8 +337,8 @@ def _describe_terms(terms: Mapping[str, Any]) -> str:
     )
 
 
-def refuse_only_skipped(skipped: Sequence[SkippedEntry]) -> None:
-    """Raise InputError if inputs were skipped. Callers use this if no shard is left to write."""
+def raise_if_inputs_skipped(skipped: Sequence[SkippedEntry]) -> None:
+    """Raise InputError if inputs were left out. This function is called if there is no shard to write."""
     if skipped:
         first = min(skipped, key=attrgetter("name"))
         raise InputError(f"{first.name}: {first.reason}; every input was skipped, nothing is left")
@@ -322,13 +346,13 @@ def refuse_only_skipped(skipped: Sequence[SkippedEntry]) -> None:
 
 @lru_cache(maxsize=2)
 def _parse_manifest(data: bytes, path: str) -> tuple[Manifest, dict[str, Entries]]:
-    """Parse a manifest. Return it with its entries by shard name.
+    """Parse a manifest. Return it, and its entries by the name of the shard.
 
-    The last results are cached, because every shard of a finished dataset asks for them.
+    The last results are cached, because they are needed for every shard of a finished dataset.
     """
     manifest = parse_manifest(data, path)
     return manifest, manifest.entries()
 
 
-def _read_manifest_terms(data: bytes, path: str) -> dict[str, Any]:
-    return _parse_manifest(data, path)[0].plan.terms()
+def _read_manifest_plan(data: bytes, path: str) -> dict[str, Any]:
+    return _parse_manifest(data, path)[0].plan.make_comparable_plan()

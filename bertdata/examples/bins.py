@@ -1,6 +1,7 @@
-"""Divides examples into bins of similar length, with LDDL's rule: bin = (ids - 1) // bin_size.
+"""Divides examples into bins, which are ranges of similar length, with LDDL's rule: bin = (ids - 1) //
+bin_size.
 
-Bin b holds the examples of ``b * bin_size + 1`` to ``(b + 1) * bin_size`` ids.
+Bin b holds the examples with ``b * bin_size + 1`` to ``(b + 1) * bin_size`` ids.
 """
 
 from collections.abc import Iterator
@@ -15,12 +16,18 @@ Batch = TypeVar("Batch", bound=ExampleBatch)
 
 
 def count_bins(max_seq_length: int, bin_size: int) -> int:
-    """Return the number of length bins for examples of up to max_seq_length ids. bin_size: ids per bin."""
+    """Return the number of length bins for examples of up to max_seq_length ids.
+
+    bin_size: number of different lengths in a bin.
+    """
     return -(-max_seq_length // bin_size)
 
 
 def format_bin_names(stem: str, max_seq_length: int, bin_size: int) -> tuple[str, ...]:
-    """Return the names of the bins' files without file extension. Without bins (bin_size 0), just the stem.
+    """Return the file name of each length bin, without file extension. If bin_size is 0, return only the
+    stem.
+
+    The numbers in this example are max_seq_length and bin_size:
 
     ::
 
@@ -32,13 +39,15 @@ def format_bin_names(stem: str, max_seq_length: int, bin_size: int) -> tuple[str
 
 
 def find_bins(lengths: "Array", bin_size: int) -> "Array":
-    """Return the number of the length bin, from 0, for each length in ids."""
+    """Return the number of the length bin for each length, counted from 0. A length is a number of ids."""
     return (lengths - 1) // bin_size
 
 
-def cut_bins(batch: Batch, bin_size: int) -> Iterator[tuple[int, Batch]]:
-    """Yield the number of each bin that has examples in the batch, ascending, with a batch of these examples
-    in their order.
+def divide_into_bins(batch: Batch, bin_size: int) -> Iterator[tuple[int, Batch]]:
+    """Divide a batch into length bins. Yield (number of the bin, batch of its examples) for each bin with
+    examples.
+
+    Bins are yielded in ascending order. Within a bin the examples keep their order.
     """
     import numpy as np
 

@@ -1,6 +1,7 @@
-"""Operations on example batches whose columns are NumPy arrays: slice, select, join, regroup, convert types.
+"""Operations on example batches whose columns are NumPy arrays: slice, select, join, regroup and convert
+types.
 
-Needs NumPy when it is imported.
+A column is one of a batch's arrays, such as its ids. Needs NumPy when it is imported.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,8 @@ from bertdata.records import IDS, IDS_ENDS, Buffer, ExampleBatch, ShardLayout
 Array = npt.NDArray[Any]
 Batch = TypeVar("Batch", bound=ExampleBatch)
 
-_TAKEN = 4096  # number of examples selected at a time, which limits the memory for their items' indices
+# The number of examples that are selected at a time. It limits the memory for the indices of their items.
+_TAKEN = 4096
 _ITEM_TYPES = {"id": np.uint32, "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32}
 
 
@@ -26,9 +28,9 @@ def convert_to_arrays(batch: Batch) -> Batch:
 
 
 def convert_to_item_types(batch: Batch) -> Batch:
-    """Return the batch with each column in the item type that its class declares. Ids become 32 bits wide.
+    """Return the batch with each column in the integer type that the batch's class declares for it.
 
-    The caller must have checked that all values fit.
+    Token ids get 32 bits. The caller must have checked that all values fit.
     """
     return replace(
         batch,
@@ -48,12 +50,18 @@ def shrink_ids(batch: Batch) -> Batch:
 
 
 def compute_lengths(ends: Buffer) -> Array:
-    """Return the number of items of each example, computed from the end offsets."""
+    """Return the number of items of each example.
+
+    ends: for each example, the index after its last item, counted over the whole batch.
+    """
     return np.diff(np.asarray(ends, dtype=np.int64), prepend=0)
 
 
 def slice_batch(batch: Batch, start: int, stop: int) -> Batch:
-    """Return examples ``start`` to ``stop`` of a batch of arrays. Columns with several items are views."""
+    """Return the examples with the indices ``start`` to ``stop - 1`` of a batch of arrays.
+
+    Columns with several items per example are views of the batch's memory.
+    """
     groups = batch.ragged()
     found: dict[str, Any] = {}
     for name, items in groups.items():
@@ -65,14 +73,18 @@ def slice_batch(batch: Batch, start: int, stop: int) -> Batch:
 
 
 def _slice_ends(ends: Array, start: int, stop: int) -> tuple[slice, Array]:
-    """Return the slice of the items of examples ``start`` to ``stop``, and end offsets that start from it."""
+    """Find the items of the examples with the indices ``start`` to ``stop - 1``.
+
+    Returns the slice of these items in their column, and the end of each example counted from the slice's
+    start.
+    """
     first = int(ends[start - 1]) if start else 0
     cut_ends = ends[start:stop].astype(np.int64) - first
     return slice(first, first + int(cut_ends[-1]) if stop > start else first), cut_ends
 
 
 def take_examples(batch: Batch, order: Array, engine: Engine | None = None) -> Batch:
-    """Copy the examples with the numbers in ``order``, in this order, to a new batch."""
+    """Copy the examples with the indices in ``order`` to a new batch, in this order."""
     if use_native(engine or default_engine()):
         return _take_native(batch, order.astype(np.int64, copy=False))
     pieces = [order[start : start + _TAKEN] for start in range(0, len(order), _TAKEN)] or [order]
@@ -81,7 +93,7 @@ def take_examples(batch: Batch, order: Array, engine: Engine | None = None) -> B
 
 
 def _take_native(batch: Batch, order: Array) -> Batch:
-    """Select examples with the C++ kernel (_native/examples/take.h)."""
+    """Copy the examples with the indices in ``order``, with the C++ kernel (_native/examples/take.h)."""
     found: dict[str, Any] = {}
     for name, items in batch.ragged().items():
         ends = getattr(batch, name).astype(np.uint32, copy=False)
@@ -90,39 +102,46 @@ def _take_native(batch: Batch, order: Array) -> Batch:
         found[name] = np.asarray(found_ends)
         for item, column, data in zip(items, columns, taken, strict=True):
             found[item.name] = np.asarray(data).view(column.dtype)
-    return replace(batch, **found, **_take_singles(batch, order, found))
+    return replace(batch, **found, **_take_single_values(batch, order, found))
 
 
-def _take_singles(batch: Batch, order: Array, ragged: Iterable[str]) -> dict[str, Array]:
-    """Return the selected items of all columns with one item per example."""
+def _take_single_values(batch: Batch, order: Array, ragged: Iterable[str]) -> dict[str, Array]:
+    """Return the selected values of the columns that have one value per example.
+
+    ragged: names of the other columns, which have several items per example.
+    """
     return {
         item.name: getattr(batch, item.name)[order] for item in batch.columns() if item.name not in ragged
     }
 
 
 def _take_with_numpy(batch: Batch, order: Array) -> Batch:
-    """Copy the examples with the numbers in ``order`` with NumPy, as the twin of the C++ kernel."""
+    """Copy the examples with the indices in ``order``, with NumPy. It is the twin of the C++ kernel."""
     groups = batch.ragged()
     found: dict[str, Any] = {}
     for name, items in groups.items():
         ends = getattr(batch, name).astype(np.int64)
         sizes = compute_lengths(ends)[order]
         found[name] = np.cumsum(sizes).astype(np.uint32)
-        # ends [2, 5], order [1, 0]: the selected examples end at [3, 5] in the result. Items 0 to 2 of the
-        # result are items 2 to 4 of the batch (5 - 3 = 2 further), items 3 and 4 are 0 and 1 (2 - 5 = -3).
+        # Compute where each item of the result comes from. For example, ends [2, 5] and order [1, 0] give new
+        # ends [3, 5]. Items 0 to 2 of the result are items 2 to 4 of the batch, so 5 - 3 = 2 is added to
+        # their index. Items 3 and 4 of the result are items 0 and 1, so 2 - 5 = -3 is added.
         places = np.repeat(ends[order] - found[name], sizes)
         places += np.arange(len(places))
         found |= {item.name: getattr(batch, item.name)[places] for item in items}
-    return replace(batch, **found, **_take_singles(batch, order, found))
+    return replace(batch, **found, **_take_single_values(batch, order, found))
 
 
 def join_batches(batches: list[Batch]) -> Batch:
-    """Join batches into one, as copies. Each column gets the widest item type among the batches."""
+    """Copy the examples of several batches into one batch.
+
+    If a column has different integer types in the batches, the result has the widest of them.
+    """
     groups = batches[0].ragged()
     found: dict[str, Any] = {}
     for item in batches[0].columns():
-        # In each batch, end offsets count from the batch's start. Compute the joined offsets by adding up all
-        # lengths.
+        # In each batch, end offsets count from the batch's start. The offsets of the joined batch are the
+        # running sums of all lengths.
         if item.name in groups:
             sizes = np.concatenate([compute_lengths(getattr(batch, item.name)) for batch in batches])
             found[item.name] = np.cumsum(sizes).astype(np.uint32)
@@ -132,9 +151,9 @@ def join_batches(batches: list[Batch]) -> Batch:
 
 
 def make_blank_example(batch_type: type[Batch], layout: ShardLayout) -> Batch:
-    """Make one example of the layout's largest size, filled with zeros.
+    """Make an example of the layout's largest size, filled with zeros.
 
-    Columns with a single position per example, such as the length of a segment, hold max_seq_length instead.
+    A column with one position per example, such as the length of segment A, holds max_seq_length instead.
     """
     sizes = {
         ends: layout.size(IDS.size if ends == IDS_ENDS else items[0].group.size)
@@ -156,7 +175,7 @@ class BatchRegrouper(Generic[Batch]):
     """Turns batches of any size into batches of exactly ``size`` examples. Only the last batch may be
     smaller.
 
-    The resulting batches do not depend on the sizes of the batches that are added.
+    The resulting batches do not depend on how the examples were divided into the batches that are added.
     """
 
     def __init__(self, size: int) -> None:
@@ -166,12 +185,12 @@ class BatchRegrouper(Generic[Batch]):
         self._count = 0
 
     def add(self, batch: Batch) -> Iterator[Batch]:
-        """Add a batch and yield all full batches.
+        """Add a batch and yield every full batch that is now available.
 
-        The remaining examples are copied, because the caller may reuse the batch's buffers.
+        The examples that are left over are copied, because the caller may reuse the added batch's memory.
         """
-        # Example with size 4: 3 examples are stored, and a batch of 6 arrives. Its first example completes a
-        # batch of 4, its next 4 examples are a batch, and the last example is stored.
+        # For example, let size be 4, and 3 examples be stored when a batch of 6 arrives. The first of the 6
+        # completes a batch of 4, the next 4 are another batch, and the last one is stored.
         start = 0
         while self._count + len(batch) - start >= self._size:
             stop = start + self._size - self._count
@@ -183,7 +202,7 @@ class BatchRegrouper(Generic[Batch]):
             self._count += len(batch) - start
 
     def rest(self) -> Iterator[Batch]:
-        """Yield a last batch of the examples that do not fill a whole batch, if there are any."""
+        """Yield a last, smaller batch if some examples are left that did not fill a batch."""
         held, self._held, self._count = self._held, [], 0
         if held:
             yield join_batches(held)

@@ -1,4 +1,6 @@
-"""Helpers for statistics: columns as Python integers, means, shares and quantiles."""
+"""Functions for computing statistics: they convert columns to integers and compute means, shares and
+quantiles.
+"""
 
 from bisect import bisect_left
 from collections import Counter
@@ -13,30 +15,35 @@ _DECIMALS = 6
 
 
 def convert_to_ints(column: Buffer) -> list[int]:
-    """Convert a column to a list of Python integers."""
+    """Convert a column of a batch, which is a buffer of integers, to a list of Python integers."""
     values: list[int] = column.tolist()
     return values
 
 
 def compute_sizes(ends: list[int]) -> list[int]:
-    """Return the number of items of each example, computed from the end offsets."""
+    """Return the number of items of each example.
+
+    ends: for each example, the index after its last item, counted over the whole batch.
+    """
     return list(map(sub, ends, [0, *ends[:-1]]))
 
 
 def sum_weighted(counter: Counter[int]) -> int:
-    """Return the sum of number x count over the counter."""
+    """Return the sum of all counted numbers: each number times how often it was counted."""
     return sum(number * count for number, count in counter.items())
 
 
 def find_quantile(counter: Counter[int], percent: int) -> int:
-    """Return the smallest number that at least ``percent`` percent of the counted numbers do not exceed."""
+    """Return the quantile of the counted numbers: the smallest number with ``percent`` percent of them at or
+    below it.
+    """
     numbers = sorted(counter)
     below = list(accumulate(counter[number] for number in numbers))
     return numbers[bisect_left(below, -(-percent * below[-1] // 100))]
 
 
 def describe_distribution(counter: Counter[int]) -> dict[str, Any]:
-    """Return the minimum, mean, maximum and quantiles of the counted numbers."""
+    """Return the minimum, the mean, the maximum and some quantiles of the counted numbers, by name."""
     return {
         "min": min(counter),
         "mean": compute_ratio(sum_weighted(counter), counter.total()),
@@ -46,10 +53,10 @@ def describe_distribution(counter: Counter[int]) -> dict[str, Any]:
 
 
 def compute_ratio(part: int, whole: int) -> float:
-    """Return part / whole, rounded to 6 decimals. 0 if the whole is 0."""
+    """Return ``part / whole``, rounded to 6 decimals. If ``whole`` is 0, return 0."""
     return round_decimals(part / whole) if whole else 0.0
 
 
 def round_decimals(value: float) -> float:
-    """Round a number to the 6 decimals that statistics are printed with."""
+    """Round a number to 6 decimals, the precision of printed statistics."""
     return round(value, _DECIMALS)

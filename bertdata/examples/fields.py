@@ -1,9 +1,10 @@
 """Converts an example's columns to the fields of a file format's record, and back.
 
-A field is declared in ``schemas/example.json``, or in the same form by an objective defined outside this
-package. The declaration gives the field's type, shape and padding, the column that it is made from, and how.
-Pure-Python twin of _native/shards/example_encoder.h and example_decoder.h, which get the same declarations as
-numbers.
+A column is one value or list of an example, such as its ids. A field is one value or list of a record in a
+file, such as ``input_mask``. ``schemas/example.json`` declares for each field its type, shape and padding,
+the column that it is made from, and how it is made. Objectives defined outside this package declare their
+fields in the same form. Pure-Python twin of _native/shards/example_encoder.h and example_decoder.h, which get
+the same declarations as numbers.
 """
 
 from array import array
@@ -18,7 +19,10 @@ from bertdata.examples.groups import MASKS, find_mask_columns, has_group
 from bertdata.records import IDS, IDS_ENDS, Column, ExampleBatch, ShardLayout
 
 VALUE_LIMIT = 1 << 21
-"""Values of a TFRecord are below this limit, the most ids of a vocabulary. In C++ it is kValueLimit."""
+"""All values in a TFRecord must be below this number, which is the largest allowed size of a vocabulary.
+
+The C++ kernels call it kValueLimit.
+"""
 
 SOURCES = (
     "values",
@@ -32,35 +36,50 @@ SOURCES = (
     "rest",
     "placed",
 )
-"""Ways to make a field from its column, numbered as in _native/shards/record_format.h.
+"""Ways to make a field's values from a column. Their order is that of the numbers in
+_native/shards/record_format.h.
 
-values: the column's items. ones: a 1 for each item.
-after: 0 for each id before the column's position, 1 from there on.
-rest: number of ids after the column's position (Parquet only).
-placed: items stored at their positions in a row (a model's inputs only).
-The ways named after slots belong to Graphcore's order, in which masked positions come first.
+values: the column's items.
+ones: a 1 for each item of the column.
+after: 0 for each id before the column's position, and 1 for all other ids.
+rest: the number of ids from the column's position on. Only Parquet uses it.
+placed: each item of the column, stored at its position in a row. Only a model's inputs use it.
+The ways whose names contain "slot" belong to Graphcore's order, in which masked positions come first.
 The C++ kernels do not implement rest and placed.
 """
 
 _HOLDING = ("values", "after", "slots", "slot_after")
-"""The ways to make a field that allow to restore the column from the field."""
+"""The ways to make a field from whose result the column can be restored."""
 
 _SIZES = {"S": IDS.size, "P": MASKS.size}
-"""Short names of sizes in a field's shape. Sizes that an objective defines have no short name."""
+"""Short names for the size of a field: S is the number of ids and P the number of masked positions.
+
+Sizes that an objective defines have no short name.
+"""
 
 FieldValues = dict[str, Any]
-"""Values of each field: a list of ints, or an array of 32-bit floats."""
+"""The values of a record by field name: lists of integers, or arrays of 32-bit floats."""
 
 
 class LossyExample(ValueError):
-    """Error: a record's fields hold something that an example cannot store, or an example holds something
-    that the fields cannot store.
+    """Raised if a conversion between an example and a record would lose something.
+
+    Either the record holds something that an example cannot store, or the reverse.
     """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Field:
-    """A field of a record in a file format. ``schemas/example.json`` describes the attributes."""
+    """A field of a record in a file format.
+
+    name: the field's name in the file.
+    type: the type of a value, such as int64.
+    shape: the number of values, as "1", "*" for any number, or the name of a size.
+    of: name of the column that the field is made from.
+    source: how the field is made from the column, one of SOURCES.
+    padding: the value that fills unused places.
+    ends_at_padding: True if the first padding value ends the row.
+    """
 
     name: str
     type: str
@@ -72,25 +91,28 @@ class Field:
 
     @property
     def size(self) -> str | None:
-        """Name of the setting that gives the number of values.
+        """Name of the setting that determines how many values the field has, such as max_seq_length.
 
-        None if there is one value, or any number of values.
+        None if the field has one value, or any number of values.
         """
         return None if self.shape in ("1", "*") else _SIZES.get(self.shape, self.shape)
 
     def width(self, layout: ShardLayout, count: int) -> int:
-        """Return the number of values for an example whose column has ``count`` items."""
+        """Return how many values the field has in a record, padding included.
+
+        count: number of items of the field's column in the example. It matters only if the shape is ``*``.
+        """
         if self.size is None:
             return 1 if self.shape == "1" else count
         return layout.size(self.size)
 
 
 Fields = Mapping[str, Field]
-"""The fields of one record, by name."""
+"""The fields of a record by name."""
 
 
 def read_fields(declared: Mapping[str, Mapping[str, Any]]) -> dict[str, Field]:
-    """Read field declarations in the form of ``schemas/example.json``."""
+    """Convert field declarations, in the form of ``schemas/example.json``, to fields by name."""
     found = {}
     for name, field in declared.items():
         rest = {key: value for key, value in field.items() if key != "as"}
@@ -99,7 +121,7 @@ def read_fields(declared: Mapping[str, Mapping[str, Any]]) -> dict[str, Field]:
 
 
 def replace_padding(fields: Fields, padding_id: int) -> Fields:
-    """Return the fields of a record so that unused positions of ids hold ``padding_id`` instead of 0."""
+    """Return the fields with ``padding_id`` as the padding of token ids, instead of 0."""
     if not padding_id:
         return fields
     return {
@@ -111,9 +133,9 @@ def replace_padding(fields: Fields, padding_id: int) -> Fields:
 
 
 def check_fields(fields: Fields, batch_type: type[ExampleBatch]) -> None:
-    """Raise SettingsError if a field's column, source or size is unknown.
+    """Raise SettingsError if a field names a column, a source or a size that does not exist.
 
-    This is a mistake in an objective.
+    The fields were declared by an objective, so the author of the objective made the mistake.
     """
     names = {column.name for column in batch_type.columns()}
     for field in fields.values():
@@ -132,19 +154,21 @@ def check_fields(fields: Fields, batch_type: type[ExampleBatch]) -> None:
 
 
 def check_fields_readable(form: str, fields: Fields, batch_type: type[ExampleBatch]) -> None:
-    """Raise SettingsError unless every column can be restored from the fields.
+    """Raise SettingsError unless an example can be restored from a record with these fields.
 
-    form: the file format, for example "tfrecord". A wrong declaration is a mistake in an objective.
+    The fields were declared by an objective, so the author of the objective made the mistake.
+
+    form: the file format, for example "tfrecord".
     """
     columns = map_columns_by_name(batch_type)
-    # Every column except end offsets must be in a field from which it can be restored. End offsets are
-    # restored from a field that shows how many items there are (see below).
+    # The values of every column must be in a field from which they can be restored. End offsets are an
+    # exception: they are restored from a field that shows how many items a column has, as checked below.
     held = {field.of for field in fields.values() if field.source in _HOLDING}
     for column in columns.values():
         if column.name not in held and column.name not in batch_type.ragged():
             raise SettingsError(f"fields of {form}: none holds the values of column {column.name}")
     if form not in ("tfrecord", "hdf5"):
-        return  # other formats store the lengths of lists, or the number of used slots
+        return  # The other formats store the lengths of their lists, or the number of used slots.
     ways = "a field of ones" if form == "tfrecord" else "a field of ones, or one that ends_at_padding"
     counted = {
         columns[field.of].ends
@@ -159,23 +183,26 @@ def check_fields_readable(form: str, fields: Fields, batch_type: type[ExampleBat
 
 
 def find_places_column(name: str, batch_type: type[ExampleBatch]) -> str | None:
-    """Return the name of the column with the positions of the named column's items, or None."""
+    """Return the name of the column with the positions of this column's items. None if the items have no
+    positions.
+    """
     ends = map_columns_by_name(batch_type)[name].ends
     beside = batch_type.ragged().get(ends, []) if ends is not None else []
     return next((column.name for column in beside if column.is_place), None)
 
 
 def map_columns_by_name(batch_type: type[ExampleBatch]) -> dict[str, Column]:
-    """Return the columns of a batch by name."""
+    """Return the columns of a batch class by name."""
     return {column.name: column for column in batch_type.columns()}
 
 
 def make_field_values(
     example: Any, fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout
 ) -> FieldValues:
-    """Make the padded values of a record. LossyExample if a value is out of range.
+    """Return the values of an example's record, by field and with padding.
 
-    This is for records in the usual order. ``slots.make_slotted_features`` handles Graphcore's order.
+    LossyExample if the example is too long or a value is out of range. The record has the usual order. For
+    Graphcore's order there is ``slots.make_slotted_features``.
     """
     columns = map_columns_by_name(batch_type)
     check_example_values(example, columns, layout)
@@ -184,7 +211,9 @@ def make_field_values(
 
 
 def check_example_values(example: Any, columns: Mapping[str, Column], layout: ShardLayout) -> None:
-    """Raise LossyExample if an example has more items than the layout allows, or a value is too large."""
+    """Raise LossyExample if an example has too many items for the layout, or a value that no record can
+    hold.
+    """
     ends = {column.ends for column in columns.values()}
     for column in columns.values():
         if column.name in ends:
@@ -198,13 +227,13 @@ def check_example_values(example: Any, columns: Mapping[str, Column], layout: Sh
 
 
 def _get_items(example: Any, column: Column) -> list[int]:
-    """Return the column's items in the example, as a list."""
+    """Return the example's value of a column as a list. A single value becomes a list of one."""
     found = getattr(example, column.one)
     return found if column.ends is not None else [found]
 
 
 def _make_values(example: Any, field: Field, column: Column) -> list[Any]:
-    """Return the field's values before padding."""
+    """Return the values of a field for an example, without padding."""
     items, ids = _get_items(example, column), len(example.ids)
     if field.source == "values":
         return items
@@ -217,15 +246,18 @@ def _make_values(example: Any, field: Field, column: Column) -> list[Any]:
 
 
 def pad_values(values: list[Any], field: Field, layout: ShardLayout) -> Any:
-    """Append padding to the values. Values of type float32 become an array of 32-bit floats."""
+    """Fill a field's values up with padding. Values of type float32 become an array of 32-bit floats."""
     row = values + [field.padding] * (field.width(layout, len(values)) - len(values))
     return array("f", row) if field.type == "float32" else row
 
 
 def restore_example(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
-    """Restore an example from the padded values of its record. LossyExample if there is no such example.
+    """Restore an example from its record. LossyExample if no example can have this record.
 
-    Each column with several items needs a field of ones, which says how many values are not padding.
+    Each column with several items needs a field of ones. The number of its ones says how many values of the
+    other fields are not padding.
+
+    features: padded values by field name.
     """
     columns = map_columns_by_name(batch_type)
     counts = {
@@ -248,14 +280,18 @@ def restore_example(features: FieldValues, fields: Fields, batch_type: type[Exam
 
 
 def get_single_value(values: Any, name: str) -> int:
-    """Return the only value of a field. LossyExample if there is not exactly one."""
+    """Return the only value of a field. LossyExample if the field does not have exactly one value."""
     if len(values) != 1:
         raise LossyExample(f"{name} has {len(values)} values, expected 1")
     return int(values[0])
 
 
 def check_ranges(found: Mapping[str, Any], columns: Mapping[str, Column]) -> None:
-    """Raise LossyExample if positions do not ascend within the ids, or if a value is too large."""
+    """Raise LossyExample if an example's positions do not ascend or lie outside its ids, or if a value is too
+    large.
+
+    found: the example's values by attribute name.
+    """
     for column in columns.values():
         if column.one not in found:
             continue
@@ -270,7 +306,7 @@ def check_ranges(found: Mapping[str, Any], columns: Mapping[str, Column]) -> Non
 
 
 def make_record_format(fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout) -> Any:
-    """Make the C++ object that encodes and decodes TFRecords with these fields."""
+    """Make the C++ object that encodes examples as TFRecords with these fields, and decodes them."""
     columns = batch_type.columns()
     numbers = {column.name: number for number, column in enumerate(columns)}
     masks = find_mask_columns(batch_type) if has_group(batch_type, MASKS) else None
@@ -294,7 +330,7 @@ def make_record_format(fields: Fields, batch_type: type[ExampleBatch], layout: S
                 field.width(layout, 0),
                 int(field.padding),
             )
-            # Records are written with their fields sorted by name, as bytes.
+            # Records are written with their fields sorted by the bytes of their names.
             for _, field in sorted(fields.items(), key=lambda pair: pair[0].encode())
         ],
         positions=numbers[masks.places.name] if masks else -1,
@@ -304,10 +340,10 @@ def make_record_format(fields: Fields, batch_type: type[ExampleBatch], layout: S
 
 
 def can_kernel_decode(fields: Fields, batch_type: type[ExampleBatch]) -> bool:
-    """Return True if the kernel can read the records.
+    """Return True if the C++ kernel can read records with these fields.
 
-    The C++ kernel can read them if they are not in Graphcore's order (slots), and if each column with several
-    items has a field of ones.
+    The records must not be in Graphcore's order, which uses slots. Each column with several items must have a
+    field of ones.
     """
     columns = map_columns_by_name(batch_type)
     counted = {columns[field.of].ends for field in fields.values() if field.source == "ones"}

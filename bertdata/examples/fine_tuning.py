@@ -1,4 +1,4 @@
-"""Base class of fine-tuning objectives, whose examples the trainer makes from labelled data."""
+"""Base class of the objectives for fine-tuning. The trainer makes their examples from labelled data."""
 
 from typing import Any, NoReturn
 
@@ -24,9 +24,10 @@ class FineTuningObjective(Objective):
 
 
 def describe_segments(ids: list[int], first_ids: int, words: list[str]) -> list[str]:
-    """Return both segments in words, one line each, or one line if there is only one segment.
+    """Return a line of text for each segment, with the tokens of the segment. There may be only segment A.
 
-    first_ids: number of ids in the first segment.
+    first_ids: number of ids in segment A.
+    words: the token of each id.
     """
     lines = [f"  A  {join_tokens(ids[:first_ids], words)}"]
     if first_ids < len(ids):

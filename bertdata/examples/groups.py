@@ -1,7 +1,7 @@
-"""Column groups that several objectives have, and access to them in a batch of any type.
+"""Groups of columns that the batches of several objectives have, and functions that find them in a batch.
 
-Code that needs, for example, the masks of a batch gets them with a function of this module. It does not have
-to know under which names the batch's class stores them. Objectives can define further groups
+Objectives store the same thing under different names. Code that needs, for example, the masks of a batch gets
+them with a function of this module and need not know the names. Objectives can define further groups
 (``bertdata.records.ColumnGroup``).
 """
 
@@ -14,25 +14,28 @@ from bertdata.errors import SettingsError
 from bertdata.records import IDS, Buffer, Column, ColumnGroup, ExampleBatch
 
 SEGMENT = ColumnGroup(name="segment")
-"""One column: number of ids in the first segment of each example."""
+"""Group of one column: the number of ids in segment A of each example."""
 MASKS = ColumnGroup(name="masks", items="masked positions", size="max_predictions_per_seq")
-"""Masked words: a column of ascending positions, a column of original ids, and their end offsets."""
+"""Group of three columns: masked positions in ascending order, their original ids, and their end offsets."""
 PAIR_LABEL = ColumnGroup(name="pair label")
-"""One column: the label of the example's pair of segments."""
+"""Group of one column: the label of each example's pair of segments."""
 WORD_STARTS = ColumnGroup(name="word starts")
-"""One column: for each id 1 if a word starts there, else 0."""
+"""Group of one column: for each id, 1 if a word starts there, else 0."""
 PAIRS = (IDS, SEGMENT, MASKS, PAIR_LABEL)
-"""The groups of BERT's examples: a pair of segments with masks. File layouts of other programs hold exactly
-these groups.
+"""The groups of BERT's examples: pairs of segments with masks and a label.
+
+The file layouts of other programs can hold exactly these groups.
 """
 
 Batch = TypeVar("Batch", bound=ExampleBatch)
 
 
 class Masks(NamedTuple):
-    """The masks of a batch, or the columns with the masks, or the names of these columns.
+    """The three parts of a batch's masks. They can be arrays, columns or names of columns.
 
-    places: masked positions. originals: original ids. ends: end offsets of each example's masks.
+    places: masked positions.
+    originals: original id at each masked position.
+    ends: end offsets, which say where the masks of each example end.
     """
 
     places: Any
@@ -52,19 +55,17 @@ def find_column(batch_type: type[ExampleBatch], group: ColumnGroup) -> Column:
 
 
 def find_mask_columns(batch_type: type[ExampleBatch]) -> Masks:
-    """Return the columns of the type's masks.
+    """Return the three columns in which a batch class stores masks.
 
-    SettingsError if they are not one column of positions, one of ids and one of end offsets. This is a
-    mistake in the batch class.
+    SettingsError if the class does not have exactly these three: positions, original ids and end offsets. The
+    author of the class then made a mistake.
     """
     return _find_mask_columns(batch_type)  # type: ignore[arg-type] # a class is hashable
 
 
 @cache
 def _find_mask_columns(kind: Any) -> Masks:
-    """Find the three columns of masks in a batch class. This is a separate function so that the result is
-    cached for each class.
-    """
+    """Find the three columns of masks in a batch class. The result is cached for each class."""
     of_masks = [item for item in kind.columns() if item.group == MASKS]
     places = [item for item in of_masks if item.is_place]
     originals = [item for item in of_masks if item.item == "id"]
@@ -88,17 +89,17 @@ def get_masks(batch: ExampleBatch) -> Masks:
 
 
 def replace_masks(batch: Batch, ids: Buffer, masks: Masks) -> Batch:
-    """Return the batch with its ids and masks replaced."""
+    """Return a copy of the batch with these ids and masks instead of its own."""
     return replace(batch, ids=ids, **dict(zip(find_mask_names(type(batch)), masks, strict=True)))
 
 
 def count_masks(batch: ExampleBatch) -> int:
-    """Return the number of masked positions in all examples, 0 if the type has no masks."""
+    """Return the number of masked positions in all examples of the batch. 0 if its class has no masks."""
     return len(get_masks(batch).places) if has_group(type(batch), MASKS) else 0
 
 
 def get_segment_lengths(batch: ExampleBatch) -> Any:
-    """Return the number of ids in each example's first segment."""
+    """Return the number of ids in segment A of each example."""
     return getattr(batch, find_column(type(batch), SEGMENT).name)
 
 
@@ -108,7 +109,7 @@ def get_pair_labels(batch: ExampleBatch) -> Any:
 
 
 def get_word_starts(batch: ExampleBatch) -> Any:
-    """Return the word starts of a batch's ids, or None if its type has none."""
+    """Return where words start: 1 or 0 for each id of the batch. None if the batch does not store it."""
     kind = type(batch)
     return getattr(batch, find_column(kind, WORD_STARTS).name) if has_group(kind, WORD_STARTS) else None
 
@@ -122,7 +123,15 @@ def make_pair_batch(
     masks: Masks,
     pair_labels: Buffer,
 ) -> Batch:
-    """Make a batch of a class that has all groups in PAIRS, from the data of each group."""
+    """Make a batch of a class that has all groups in PAIRS.
+
+    batch_type: class of the batch.
+    ids: ids of all examples.
+    ends: for each example, the index after its last id.
+    segment_lengths: number of ids in segment A of each example.
+    masks: masks of all examples.
+    pair_labels: label of each example's pair of segments.
+    """
     columns = {
         find_column(batch_type, SEGMENT).name: segment_lengths,
         **dict(zip(find_mask_names(batch_type), masks, strict=True)),
@@ -138,9 +147,9 @@ def check_groups(
     batch_type: type[ExampleBatch],
     remedy: str = "",
 ) -> None:
-    """Raise SettingsError unless the objective's examples have exactly these groups.
+    """Raise SettingsError unless the objective's examples consist of exactly these column groups.
 
-    holder: what the message calls the file format or task that needs the groups.
+    holder: the file format or task that needs the groups, for the message.
     remedy: text to append to the message.
     """
     if set(groups) != set(batch_type.groups()):

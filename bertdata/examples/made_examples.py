@@ -1,4 +1,4 @@
-"""Containers of examples before they are written: examples in a C++ kernel's object, or in a Python list."""
+"""Examples that were made but not yet written. A C++ kernel or a Python list holds them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,9 +8,10 @@ from bertdata.records import ExampleBatch
 
 
 class KernelExamples:
-    """Examples that a C++ kernel has made.
+    """Examples that a C++ kernel has made and holds.
 
-    To save memory, they are stored as masks and as positions in the documents' ids, until they are written.
+    To save memory, the kernel stores an example as ranges of the documents' ids and its masks. ``batch``
+    copies the ids.
     """
 
     def __init__(self, made: Any, batch_type: type[ExampleBatch]) -> None:
@@ -38,10 +39,10 @@ class KernelExamples:
 
 
 class ListedExamples:
-    """Examples made in pure Python, in a list.
+    """Examples that were made in pure Python, in a list.
 
     wide: True if ids need 32 bits.
-    lost: number of ids of the text that no example contains. None if they were not counted.
+    lost: number of ids of the text that are in no example. None if they were not counted.
     """
 
     def __init__(

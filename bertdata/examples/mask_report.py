@@ -1,4 +1,6 @@
-"""Reports masks for the commands ``show`` and ``stats``, for every objective with masked words."""
+"""Describes and counts masks for the commands ``show`` and ``stats``, for all objectives with masked
+words.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,14 +20,16 @@ from bertdata.examples.groups import get_masks
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.objective import Findings, Totals, join_tokens
 
-_EVIDENCE = 100  # least number of masked positions from which the id of [MASK] is guessed
+_EVIDENCE = 100  # The id of [MASK] is guessed only if there are at least this many masked positions.
 KIND_NAMES = {"mask": "[MASK]", "kept": "kept", "random": "random", "changed": "[MASK] or random"}
 
 
 def describe_masks(
     ids: list[int], positions: list[int], labels: list[int], words: list[str], mask_id: int | None
 ) -> Iterator[str]:
-    """Yield a line for each mask: position, kind, original token, and the random token if there is one."""
+    """Yield a line for each mask: position, kind of replacement, original token, and random token if there is
+    one.
+    """
     for position, label in zip(positions, labels, strict=True):
         kind = find_mask_kind(ids[position], label, mask_id)
         became = f" -> {join_tokens([ids[position]], words)}" if kind in ("random", "changed") else ""
@@ -35,8 +39,11 @@ def describe_masks(
 def find_mask_kind(shown: int, label: int, mask_id: int | None) -> str:
     """Return what happened to a masked position: "[MASK]", "kept" or "random".
 
-    If the id of [MASK] is unknown, "[MASK]" and "random" cannot be told apart, and both are "changed".
-    shown: the id at the position. label: the original id.
+    If the id of [MASK] is unknown, the result is "kept" or "changed".
+
+    shown: the id that is now at the position.
+    label: the original id.
+    mask_id: the id of [MASK], or None if it is unknown.
     """
     if mask_id is None:
         return "kept" if shown == label else "changed"
@@ -47,9 +54,9 @@ def find_mask_kind(shown: int, label: int, mask_id: int | None) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MaskId:
-    """The id of ``[MASK]``.
+    """The id of ``[MASK]``, and how it is known.
 
-    source: "vocabulary" if the vocabulary says so, "data" if it was guessed from the data.
+    source: "vocabulary" if the vocabulary contains it, "data" if it was guessed from the data.
     """
 
     id: int
@@ -57,11 +64,11 @@ class MaskId:
 
 
 class MaskCounts:
-    """Counts for a report on masks. They can be made before the id of [MASK] is known.
+    """Counts of masks, from which ``stats`` makes its report. The id of [MASK] is needed only for the report.
 
-    masks: number of examples by their number of masked positions.
-    shown: number of masked positions by the id that they have now.
-    kept: number of masked positions that kept their original id, by this id.
+    masks: for each number of masked positions, how many examples have that number.
+    shown: for each id, how many masked positions hold it now.
+    kept: for each id, how many masked positions hold it now and held it originally.
     """
 
     def __init__(self) -> None:
@@ -70,12 +77,12 @@ class MaskCounts:
         self.kept: Counter[int] = Counter()
 
     def add(self, batch: Any) -> None:
-        """Count the batch's examples."""
-        # Works on whole columns with map and compress, because a loop over examples would be far slower.
+        """Count the examples of a batch."""
+        # Whole columns are processed with map and compress, because a loop over examples would be far slower.
         ends, masks = convert_to_ints(batch.ends), get_masks(batch)
         counts = compute_sizes(convert_to_ints(masks.ends))
-        # The start of each mask's example, once for each mask: ends [5, 9], counts [2, 1] -> starts 0, 0, 5.
-        # A start plus the mask's position is an index in ids.
+        # Compute for each mask the start of its example. For example, ends [5, 9] and counts [2, 1] give the
+        # starts 0, 0 and 5. The start plus the mask's position is its index in ``ids``.
         starts = chain.from_iterable(map(repeat, [0, *ends[:-1]], counts))
         shown = list(map(memoryview(batch.ids).__getitem__, map(add, starts, convert_to_ints(masks.places))))
         self.masks.update(counts)
@@ -93,32 +100,35 @@ class MaskCounts:
         return self.shown.total()
 
     def guess_mask_id(self) -> MaskId | None:
-        """Guess the id of [MASK]: an id at more than half of the masked positions.
+        """Guess the id of [MASK]: the id that is at more than half of the masked positions.
 
-        Return None if there is no such id, or too few positions to judge.
+        Returns None if there is no such id, or if there are too few masked positions.
         """
         if self.shown.total() < _EVIDENCE:
             return None
-        # About 80 % of masked positions become [MASK], and no other id is nearly as frequent there.
+        # About 80 % of masked positions become [MASK], so no other id is nearly as frequent.
         likely = max(self.shown, key=lambda token: (self.shown[token], -token))
         return MaskId(id=likely, source="data") if 2 * self.shown[likely] > self.shown.total() else None
 
-    def kinds(self, mask: MaskId | None) -> dict[str, int]:
+    def count_kinds(self, mask: MaskId | None) -> dict[str, int]:
         """Return the number of masked positions of each kind.
 
-        The kinds are mask ([MASK]), kept (the original id, also if it was drawn at random) and random
-        (another id).
-        If the id of [MASK] is unknown, the kinds are kept and changed (another id).
+        With a known id of [MASK] there are three kinds: "mask" is [MASK], "kept" is the original id, also if
+        it was drawn at random, and "random" is another id. Otherwise there are two kinds: "kept", and
+        "changed" for any other id.
+
+        mask: the id of [MASK], or None if it is unknown.
         """
         kept = self.kept.total()
         if mask is None:
             return {"kept": kept, "changed": self.masked_tokens - kept}
         masked = self.shown[mask.id]
-        kept -= self.kept[mask.id]  # positions where the text itself contains [MASK]
+        # Here the text itself contains [MASK], so these positions count as "mask", not as "kept".
+        kept -= self.kept[mask.id]
         return {"mask": masked, "kept": kept, "random": self.masked_tokens - masked - kept}
 
     def findings(self, totals: Totals) -> Findings:
-        """Return what ``stats`` says about masks: rows to print, and the section ``masks`` of its JSON."""
+        """Return the part of ``stats`` about masks: lines to print, and the section "masks" of its JSON."""
         mask = self.guess_mask_id()
         if totals.mask_id is not None:
             mask = MaskId(id=totals.mask_id, source="vocabulary")
@@ -135,7 +145,7 @@ class MaskCounts:
         full = self.masks[limit] / totals.examples
         yield "  filled", f"{full:.2%} of the examples have all {limit} predictions"
         expected = _find_expected_shares(totals.settings)
-        for kind, positions in self.kinds(mask).items():
+        for kind, positions in self.count_kinds(mask).items():
             share_text = f"{positions / masked:.2%}, {positions:,} (expected {100 * expected[kind]:g}%)"
             yield f"  {KIND_NAMES[kind]}", share_text
         if mask is None:
@@ -160,17 +170,17 @@ class MaskCounts:
                     "share": compute_ratio(count, self.masked_tokens),
                     "expected_share": round_decimals(expected[kind]),
                 }
-                for kind, count in self.kinds(mask).items()
+                for kind, count in self.count_kinds(mask).items()
             },
         }
 
 
 def _find_expected_shares(settings: Mapping[str, Any]) -> dict[str, float]:
-    """Return the expected share of each kind among the masked positions.
+    """Return which share of the masked positions should be of each kind, according to the dataset's settings.
 
-    settings: from the dataset's manifest.
+    settings: the settings in the dataset's manifest.
     """
-    masking = MaskingSettings.of_manifest(settings)
+    masking = MaskingSettings.from_manifest(settings)
     return {
         "mask": masking.mask_share,
         "random": masking.random_share,

@@ -38,9 +38,13 @@ _MODEL_INPUTS = {"input_ids": _MODEL_ROW, "attention_mask": {**_MODEL_ROW, "as":
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
-    """Further counts and settings of a dataset, from which ObjectiveCounts computes statistics.
+    """What ObjectiveCounts needs to know about a dataset to compute statistics from its counts.
 
-    mask_id: id of [MASK], if a vocabulary is available. settings: the settings in the dataset's manifest.
+    layout: shape of the dataset's records.
+    examples: number of examples.
+    tokens: number of ids in all examples.
+    mask_id: id of [MASK]. None if no vocabulary is available.
+    settings: the settings in the dataset's manifest.
     """
 
     layout: ShardLayout
@@ -52,9 +56,10 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Statistics of one objective.
+    """Statistics that ``stats`` shows about the examples of an objective.
 
-    rows: (label, value) pairs for printing. sections: sections of the JSON output.
+    rows: pairs of (label, value) to print.
+    sections: sections of the JSON output, by name.
     """
 
     rows: list[tuple[str, str]] = field(default_factory=list)
@@ -62,31 +67,34 @@ class Findings:
 
 
 class ObjectiveCounts:
-    """Counts over a shard's examples that are specific to an objective, for its statistics.
+    """Counts of a shard's examples for an objective's statistics.
 
     Objects of this class are small and can be pickled. The base class counts nothing, which is enough for
     examples that consist only of ids.
     """
 
     def add(self, batch: Any) -> None:
-        """Count the batch's examples."""
+        """Count the examples of a batch."""
 
     def merge(self, other: Any) -> None:
-        """Add the counts of another shard."""
+        """Add the counts of another shard to these counts."""
 
     def findings(self, totals: Totals) -> Findings:
-        """Return the statistics that ``stats`` and ``report`` show, computed from the counts of all
-        shards.
+        """Return the statistics for ``stats`` and ``report``. The counts of all shards must have been
+        merged.
         """
         return Findings()
 
 
 class RunMaker(Protocol):
-    """Interface of an object that makes a run's examples, one input after another, from one random stream."""
+    """Interface of an object that makes the examples of all inputs, one input after another.
+
+    All random numbers come from one stream, which continues from one input to the next.
+    """
 
     @property
     def order(self) -> Sequence[int]:
-        """Indices of the sorted inputs, in the order in which ``make`` must get the inputs."""
+        """The order in which ``make`` must get the inputs, as indices into the inputs sorted by name."""
         ...
 
     def make(self, documents: Documents) -> MadeExamples:
@@ -95,21 +103,25 @@ class RunMaker(Protocol):
 
 
 class Objective(ABC):
-    """Base class of objectives.
+    """Base class of objectives. An objective is what a model learns from its examples.
 
-    An objective defines settings, columns and fields, and makes, describes and counts examples.
+    A subclass defines the settings, the columns and the fields of its examples. It makes, describes and
+    counts examples.
+
     declared: for each file format ("tfrecord", "hdf5", "parquet") the fields of its records, in the form of
-    ``schemas/example.json``. Further keys are "tfrecord_remasked" for Graphcore's order, "flat" for packed
-    rows of that layout, and "huggingface" for a model's inputs.
+    ``schemas/example.json``. There are three further keys: "tfrecord_remasked" for Graphcore's order, "flat"
+    for packed rows in the layout of this name, and "huggingface" for a model's inputs.
 
     Class attributes:
     task: the trainer's task that learns this objective, by name or as package.module:CLASS. Empty if there is
     none.
     of_words: name of the objective that has the same examples with word starts. Empty if there is none.
-    unlearned: column groups (such as word starts) that masking at load needs, but that the task does not use.
-    label_one: meaning of the pair label 1, for the share that ``bertdata create`` prints. Empty if it prints
-    none.
+    unlearned: column groups, such as word starts, that masking at load needs but the trainer's task does not.
+    label_one: what the pair label 1 means. ``bertdata create`` prints the share of such pairs. Empty if it
+    prints none.
     pair_words: names of the pair labels 0 and 1.
+    settings_type: class of the settings.
+    batch_type: class of the example batches.
     """
 
     task = ""
@@ -136,9 +148,12 @@ class Objective(ABC):
     def run_maker(
         self, inputs: int, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
     ) -> RunMaker:
-        """Return an object that makes the examples of all inputs of a run, in one random stream.
+        """Return an object that makes the examples of all inputs of a run from one random stream.
 
-        It is needed if the settings' ``files_of_run`` is not empty, as for ELECTRA's original program.
+        It is used instead of ``make`` if the settings' ``files_of_run`` is not empty, as for ELECTRA's
+        original program.
+
+        inputs: number of inputs.
         """
         raise NotImplementedError(f"objective {self.name}: makes no examples of a whole run")
 
@@ -149,31 +164,38 @@ class Objective(ABC):
         of_data: Mapping[str, Any],
         engine: Engine | None = None,
     ) -> "Masker":
-        """Return the object that masks examples at load. SettingsError if no masks can be drawn.
+        """Return the object that masks examples when they are loaded. SettingsError if no masks can be drawn.
 
-        masking: settings of the masks at load.
-        of_data: the settings in the dataset's manifest, empty if it has none.
+        masking: settings of these masks.
+        of_data: the settings in the dataset's manifest. Empty if the dataset has no manifest.
         """
         from bertdata.examples.dynamic_masking.masker import make_masker
 
         return make_masker(vocabulary, masking, engine)
 
     def warnings(self, documents: Documents, name: str) -> list[str]:
-        """Return warnings if the documents will give poor examples. name: name of their input."""
+        """Return warnings if the documents are so unsuitable that the examples will be poor.
+
+        name: name of the input, for the messages.
+        """
         return []
 
     def counts(self) -> ObjectiveCounts:
-        """Return new, empty counts for the objective's statistics."""
+        """Return an object that counts examples for the objective's statistics. Nothing is counted yet."""
         return ObjectiveCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """Return a readable description of an example. words: the token of each id, empty if unknown."""
+        """Return a text that shows an example to the user.
+
+        words: the token of each id. Empty if no vocabulary is known.
+        mask_id: the id of [MASK]. None if it is unknown.
+        """
         padding = layout.max_seq_length - len(example.ids)
         return f"{len(example.ids)} ids and {padding} of padding\n  {join_tokens(example.ids, words)}\n"
 
     @cached_property
     def _fields(self) -> dict[str, Fields]:
-        """Fields by file format, read from the declarations and checked."""
+        """The fields of each file format, read from ``declared`` and checked."""
         found: dict[str, Fields] = {}
         for form, declared in self._declared.items():
             found[form] = fields.read_fields(declared)
@@ -183,7 +205,11 @@ class Objective(ABC):
         return found
 
     def fields(self, container: str, layout: ShardLayout | None = None) -> Fields:
-        """Return the fields of a file format's record. SettingsError if the objective declares none."""
+        """Return the fields of a record in a file format. SettingsError if the objective declares none for
+        it.
+
+        layout: shape of the records. None means the usual order and padding.
+        """
         # Graphcore's order has its own declaration, for example tfrecord_remasked.
         form = f"{container}_remasked" if layout and layout.remask else container
         if form not in self._fields:
@@ -198,16 +224,15 @@ class Objective(ABC):
 
     @cached_property
     def flat_fields(self) -> Fields:
-        """Fields of a row of the layout ``flat``, by name.
+        """The fields of a packed row in the layout "flat", by name.
 
-        If the objective does not declare them, they are Parquet's fields and the end offsets of the row's
-        examples.
-        SettingsError if two fields have the same name.
+        If the objective does not declare them, they are Parquet's fields, and for each of their lists the end
+        offsets of the row's examples. SettingsError if two fields have the same name.
         """
         if "flat" in self._fields:
             return self._fields["flat"]
-        # A row of this layout holds the examples' items as lists without padding, so every shape becomes "*".
-        # The end offsets say where each example ends in these lists.
+        # A row of this layout holds the items of all its examples as lists without padding, so every shape
+        # becomes "*". The end offsets say where each example ends in these lists.
         found = {
             name: replace(field, shape="*")
             for name, field in self.fields("parquet").items()
@@ -221,24 +246,24 @@ class Objective(ABC):
         return found
 
     def most_masks(self, settings: Mapping[str, Any], length: int) -> int:
-        """Return the most masked positions of an example of ``length`` ids.
+        """Return the largest number of masked positions that an example of ``length`` ids can have.
 
-        settings: from the dataset's manifest.
+        settings: the settings in the dataset's manifest.
         """
         return min(length, int(settings[MASKS.size]))
 
     @cached_property
     def model_fields(self) -> Fields:
-        """Fields of a model's inputs and labels, by Hugging Face's names.
+        """The inputs and labels of a model as fields, by Hugging Face's names.
 
-        If the objective declares none for "huggingface", they are ``input_ids`` and ``attention_mask``.
+        If the objective does not declare them, they are ``input_ids`` and ``attention_mask``.
         """
         if _MODEL_FORM in self._fields:
             return self._fields[_MODEL_FORM]
         return fields.read_fields(_MODEL_INPUTS)
 
     def features(self, example: Any, layout: ShardLayout) -> FieldValues:
-        """Return the padded values of the example's TFRecord, by field name.
+        """Return the values of the example's TFRecord, by field name and with padding.
 
         LossyExample if the example does not fit into the layout's sizes.
         """
@@ -247,9 +272,11 @@ class Objective(ABC):
         return make(example, found, self.batch_type, layout)
 
     def example(self, features: FieldValues, layout: ShardLayout) -> Any:
-        """Restore the example from the values of its TFRecord, by field name.
+        """Restore an example from the values of its TFRecord.
 
         LossyExample if no example has exactly these values.
+
+        features: padded values by field name.
         """
         found = self.fields("tfrecord", layout)
         try:
@@ -260,8 +287,8 @@ class Objective(ABC):
                 )
             else:
                 example = fields.restore_example(features, found, self.batch_type)
-            # Convert the example back to a record. Any difference shows that an example cannot store the
-            # record without loss.
+            # Convert the example back to a record and compare. Any difference shows that the example has lost
+            # something of the record.
             again = self.features(example, layout)
         except fields.LossyExample:
             raise
@@ -274,20 +301,20 @@ class Objective(ABC):
         return example
 
     def decodes_natively(self, layout: ShardLayout) -> bool:
-        """Return True if the C++ kernel can read this layout's TFRecords."""
+        """Return True if the C++ kernel can read TFRecords of this layout."""
         return fields.can_kernel_decode(self.fields("tfrecord", layout), self.batch_type)
 
     def record_format(self, layout: ShardLayout) -> Any:
-        """Return the C++ kernel's encoder and decoder of this layout's TFRecords."""
+        """Return the C++ object that encodes and decodes TFRecords of this layout."""
         return _make_record_format(self, layout)
 
 
 @lru_cache(maxsize=8)
 def _make_record_format(objective: Objective, layout: ShardLayout) -> Any:
-    """Make the encoder and decoder, once for each objective and layout."""
+    """Make the C++ object that encodes and decodes TFRecords. It is cached for each objective and layout."""
     return fields.make_record_format(objective.fields("tfrecord", layout), objective.batch_type, layout)
 
 
 def join_tokens(ids: list[int], words: list[str]) -> str:
-    """Return the ids' tokens separated by blanks, with <id> for a token that is not known."""
+    """Return the tokens of the ids, separated by blanks. An id without a known token becomes ``<id>``."""
     return " ".join(words[i] if i < len(words) else f"<{i}>" for i in ids)

@@ -1,4 +1,4 @@
-"""Finds objectives by name: the package's objectives, and others by import path."""
+"""Finds an objective by its name, or by the import path of an objective defined outside this package."""
 
 import sys
 from functools import cache
@@ -35,30 +35,30 @@ OBJECTIVES: dict[str, Objective] = {
 _CHOICES = ", ".join(name for name, objective in OBJECTIVES.items() if not objective.unlearned)
 
 
-def without_word_starts(name: str) -> str:
-    """Return the objective that ``create`` was asked for: ``mlm`` if ``name`` is ``mlm_word_starts``.
+def find_plain_objective_name(name: str) -> str:
+    """Return the plain objective of a variant with word starts: ``mlm`` for ``mlm_word_starts``.
 
-    ``create --no-masks`` stores the word-start variant if the ids do not show where words start. A name that
-    is not such a variant is returned unchanged.
+    ``create --no-masks`` stores this variant if the ids do not show where words start, although the user
+    asked for the plain objective. Any other name is returned unchanged.
     """
     return next((plain for plain, objective in OBJECTIVES.items() if objective.of_words == name), name)
 
 
 def describe_objective(name: str) -> str:
-    """Return how to show an objective's name to a reader, for example ``mlm (stored as mlm_word_starts)``.
+    """Return an objective's name as messages show it, for example ``mlm (stored as mlm_word_starts)``.
 
-    A name that is not the word-start variant of another objective is returned unchanged.
+    Only the names of variants with word starts get such an addition.
     """
-    plain = without_word_starts(name)
+    plain = find_plain_objective_name(name)
     return name if plain == name else f"{plain} (stored as {name})"
 
 
 @cache
 def find_objective(name: str) -> Objective:
-    """Return the objective with this name, importing it if the name is ``package.module:NAME``.
+    """Return the objective with this name. A name of the form ``package.module:NAME`` is imported.
 
-    Worker processes find the objective by its name, so nothing else has to be sent to them. SettingsError if
-    there is no such object or if it is not an Objective.
+    Worker processes find the objective by its name, so only the name has to be sent to them. SettingsError if
+    there is no such object, or if it is not an Objective.
     """
     if name in OBJECTIVES:
         return OBJECTIVES[name]
@@ -75,7 +75,10 @@ def find_objective(name: str) -> Objective:
 
 
 def import_object(kind: str, name: str) -> Any:
-    """Import the object that ``package.module:NAME`` names. kind: what a SettingsError calls the object."""
+    """Import the object that a name of the form ``package.module:NAME`` stands for.
+
+    kind: what a SettingsError calls the object, such as "objective".
+    """
     module, _, attribute = name.partition(":")
     try:
         return getattr(import_module(module), attribute)
@@ -84,10 +87,12 @@ def import_object(kind: str, name: str) -> Any:
 
 
 def find_objective_of_file(name: str, where: str) -> Objective:
-    """Return the objective that a file names, if it belongs to this package or was imported already.
+    """Return the objective whose name was read from a file.
 
-    Nothing is imported, because a file must not choose code to run. The SettingsError says how to import the
-    objective explicitly.
+    The objective must belong to this package or be imported already. Nothing is imported here, because a file
+    must not choose code to run. The SettingsError says how the user can import the objective.
+
+    where: the file, for the message.
     """
     module, colon, _ = name.partition(":")
     if name not in OBJECTIVES and not colon:

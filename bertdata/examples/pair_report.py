@@ -1,4 +1,4 @@
-"""Reports masked pairs of segments for the commands ``show`` and ``stats``."""
+"""Describes and counts masked pairs of segments for the commands ``show`` and ``stats``."""
 
 from typing import Any, NamedTuple
 
@@ -17,10 +17,12 @@ from bertdata.records import ExampleBatch, ShardLayout
 
 
 class PairWords(NamedTuple):
-    """Names for the label of a pair.
+    """How to show the label of a pair.
 
-    name: what the label says. zero, one: words for the labels 0 and 1. section: name of the label's section
-    in the JSON of ``stats``.
+    name: what the label is about.
+    zero: word for the label 0.
+    one: word for the label 1.
+    section: name of the label's section in the JSON of ``stats``.
     """
 
     name: str
@@ -37,9 +39,9 @@ def describe_pair(
     mask_id: int | None,
     layout: ShardLayout,
 ) -> str:
-    """Return both segments in words, then each mask: position, kind, original token and random replacement.
+    """Return a text that shows both segments of an example, and then a line for each mask.
 
-    batch_type: class of the example's batches, which says where the data is in the example.
+    The line has the mask's position, what replaced the token, the original token and the random one.
 
     ::
 
@@ -48,6 +50,11 @@ def describe_pair(
           B  its keeper kept bees [SEP]
           3   [MASK]  is
           9   random  kept -> stone
+
+    batch_type: class of the example's batches, which says under which names the example stores its parts.
+    pair_words: how to show the label of the pair.
+    words: the token of each id.
+    mask_id: the id of [MASK]. None if it is unknown.
     """
     first, label = (getattr(example, find_column(batch_type, group).one) for group in (SEGMENT, PAIR_LABEL))
     masks = find_mask_columns(batch_type)
@@ -65,7 +72,7 @@ def describe_pair(
 
 
 class PairCounts(ObjectiveCounts):
-    """Counts of masks, of ids in segment A (``[CLS]`` and ``[SEP]`` included) and of pairs labelled 1."""
+    """Counts of masks, of ids in segment A (with ``[CLS]`` and ``[SEP]``), and of pairs with the label 1."""
 
     def __init__(self, pair_words: PairWords) -> None:
         self._words = pair_words

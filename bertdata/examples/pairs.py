@@ -1,7 +1,8 @@
-"""Chooses which sentences become segments A and B of an example.
+"""Chooses which sentences become the segments A and B of an example.
 
-Devlin et al. 2018, section A.2, with the order of random draws of the program released with the paper. With
-swapped halves, Lan et al. 2020 (ALBERT). Pure-Python twin of _native/examples/pairs.h.
+The rules are those of Devlin et al. 2018, section A.2. Random draws have the order of the program released
+with the paper. As an alternative, A and B are swapped as in Lan et al. 2020 (ALBERT). Pure-Python twin of
+_native/examples/pairs.h.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,20 +14,22 @@ from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Documents
 
 Sentence = list[int]
-"""A sentence's ids, or the ids' indices in ``Documents.ids``."""
+"""A sentence, as a list of its ids, or of the indices of its ids in ``Documents.ids``."""
 Document = list[Sentence]
 Pair = tuple[list[int], list[int], int]
-"""Segment A, segment B, and the label: 1 if B is random or if the segments were swapped, else 0."""
+"""A pair: segment A, segment B and the label, which is 1 if B is random or the segments were swapped, else 0.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairRules:
-    """Rules for making pairs.
+    """Rules for making pairs of segments.
 
     max_tokens: most ids of a pair.
-    short_seq_prob: share of documents whose pairs are cut to a random shorter length.
-    own_label: label if ten draws of a random document all gave the pair's document.
-    swaps_halves: do not use random segments B. Instead, swap A and B in half of the pairs (ALBERT).
+    short_seq_prob: share of documents whose pairs get a random shorter length.
+    own_label: label if ten draws of a random document all gave the pair's own document.
+    swaps_halves: True swaps A and B in half of the pairs (ALBERT). False replaces B by a random segment in
+    half of the pairs.
     """
 
     max_tokens: int
@@ -36,18 +39,19 @@ class PairRules:
 
 
 def index_sentences(documents: Documents) -> list[Document]:
-    """Convert documents to lists of sentences, and sentences to lists of indices into ``documents.ids``.
+    """Convert documents to lists of sentences. A sentence is a list of indices into ``documents.ids``.
 
-    Indices instead of ids let the caller look up word starts and count which ids were used.
+    Unlike ids, indices let the caller look up word starts and count which ids were used.
     """
     sentences = [list(range(start, end)) for start, end in pairwise([0, *map(int, documents.sentence_ends)])]
     return [sentences[start:end] for start, end in pairwise([0, *map(int, documents.document_ends)])]
 
 
 def find_segment_starts(starts: Sequence[int], places: list[int]) -> list[int]:
-    """Return the word starts of a segment's ids. The first id of a segment always starts a word.
+    """Return for each id of a segment 1 if a word starts there, else 0. The first id always starts a word.
 
-    starts: word starts of all documents. places: indices of the segment's ids in the documents.
+    starts: word starts of all documents.
+    places: indices of the segment's ids in the documents.
     """
     return [1, *(starts[place] for place in places[1:])] if places else []
 
@@ -55,12 +59,15 @@ def find_segment_starts(starts: Sequence[int], places: list[int]) -> list[int]:
 def make_document_pairs(
     documents: list[Document], index: int, stream: RandomStream, rules: PairRules
 ) -> Iterator[Pair]:
-    """Yield the pairs of ``documents[index]``.
+    """Yield the pairs of segments of the document ``documents[index]``.
 
-    The random draws of a pair happen when the pair is taken from the iterator, so the caller can draw the
-    masks of a pair before the next pair is drawn. The draws are, in this order: whether the document is
-    short, and how short. Then for each pair: where A ends (if there are several sentences), whether B is
-    random (or the segments are swapped), the random document and sentence, and one draw for each id to cut.
+    The random draws of a pair happen when the pair is taken from the iterator, so the caller can draw its
+    masks before the next pair is drawn. The first draws decide whether the document gets a shorter length,
+    and which. Then each pair has these draws, in this order:
+    1. where A ends, if there are several sentences
+    2. whether B is random, or whether the segments are swapped
+    3. the document and the sentence at which a random B starts
+    4. a draw for each id to cut, which decides at which end
     """
     document = documents[index]
     target = rules.max_tokens
@@ -69,18 +76,21 @@ def make_document_pairs(
     chunk: list[Sentence] = []
     place = 0
     while place < len(document):
-        # Collect sentences until they reach the target length or the document ends.
+        # A chunk is a run of sentences from which one pair is made. Collect sentences until they reach the
+        # target length or the document ends.
         chunk.append(document[place])
         if place == len(document) - 1 or sum(map(len, chunk)) >= target:
-            # A gets the first sentences, at least one, and leaves at least one for B if there are several.
+            # A gets the first sentences of the chunk. At least one sentence is left for B if there are
+            # several.
             a_end = stream.randint(1, len(chunk) - 1) if len(chunk) >= 2 else 1
             a, b = _join_sentences(chunk[:a_end]), _join_sentences(chunk[a_end:])
             label = 0
-            # A chunk of one sentence has nothing for B, so its B is always random, and no draw decides.
+            # If the chunk has one sentence, nothing is left for B. B is then always random, without a draw.
             if len(chunk) == 1 or (not rules.swaps_halves and stream.random() < 0.5):
                 b, label = _draw_random_segment(documents, index, target - len(a), stream, rules)
-                # B is random, so the chunk's sentences after A were not used. Go back, so that the next chunk
-                # starts with them: chunk of sentences 4 to 7, A = 4 and 5 -> the next chunk starts at 6.
+                # B is random, so the sentences after A were not used. Go back, so that the next chunk starts
+                # with them. For example, if the chunk has sentences 4 to 7 and A has 4 and 5, the next chunk
+                # starts at 6.
                 place -= len(chunk) - a_end
             elif rules.swaps_halves and stream.random() < 0.5:
                 a, b, label = b, a, 1
@@ -91,20 +101,20 @@ def make_document_pairs(
 
 
 def _join_sentences(sentences: list[Sentence]) -> list[int]:
-    """Join sentences into one list."""
+    """Concatenate the ids of several sentences."""
     return [token for sentence in sentences for token in sentence]
 
 
 def _draw_random_segment(
     documents: list[Document], index: int, wanted: int, stream: RandomStream, rules: PairRules
 ) -> tuple[list[int], int]:
-    """Draw a random segment B. Return it with its label.
+    """Draw a random segment B and return it with its label.
 
-    B starts at a random sentence of another document and has whole sentences until it reaches ``wanted`` ids
+    B starts at a random sentence of another document. It has whole sentences until it reaches ``wanted`` ids
     or the document ends.
     """
-    # Up to ten draws to find another document. If all give this document, it is used anyway, and the label
-    # depends on the dialect: Google's program says "random", NVIDIA's says "next".
+    # Draw up to ten times to find another document. If all draws give this document, it is used anyway. Its
+    # label is ``own_label``, because Google's program says that B is random, and NVIDIA's that it is not.
     for _ in range(10):
         other = stream.randint(0, len(documents) - 1)
         if other != index:
@@ -120,10 +130,10 @@ def _draw_random_segment(
 
 
 def truncate_pair(a: list[int], b: list[int], max_tokens: int, stream: RandomStream) -> None:
-    """Shorten a and b in place until together they hold at most max_tokens ids.
+    """Shorten a and b in place until together they have at most max_tokens ids.
 
-    Ids are removed one by one from the longer list, or from b if both are equally long. A draw decides each
-    time whether the first or the last id is removed.
+    Ids are removed one by one from the longer segment, or from b if both are equally long. A draw for each id
+    decides whether the first or the last id of the segment is removed.
     """
     while len(a) + len(b) > max_tokens:
         longer = a if len(a) > len(b) else b

@@ -1,4 +1,4 @@
-"""MT19937 random streams, seeded as by CPython or by NumPy, and the draws derived from them.
+"""Random streams of the generator MT19937, seeded and drawn from as CPython or NumPy does.
 
 The generator itself is the interpreter's, because CPython promises that ``random()`` and ``getrandbits()``
 give the same numbers for a seed in every version. CPython makes no such promise for ``randint`` or
@@ -16,7 +16,9 @@ _WORD = (1 << 32) - 1
 
 
 class RandomStream:
-    """Draws of CPython's ``random.Random(seed)``. Any integer is a seed, and its sign is ignored."""
+    """The draws that CPython's ``random.Random(seed)`` makes. Any integer is a seed, and its sign is
+    ignored.
+    """
 
     def __init__(self, seed: int) -> None:
         generator = random.Random(abs(seed))
@@ -25,9 +27,9 @@ class RandomStream:
         self._bits = generator.getrandbits
 
     def below(self, limit: int) -> int:
-        """Return an integer in [0, limit).
+        """Return a random integer from 0 to ``limit - 1``.
 
-        The integer is the top bits of an output. It is drawn again until it is below the limit.
+        The integer is the top bits of an output. Outputs are drawn until the integer is below the limit.
         """
         width = limit.bit_length()
         draw = self._bits(width)
@@ -36,18 +38,23 @@ class RandomStream:
         return draw
 
     def randint(self, first: int, last: int) -> int:
-        """Return an integer in [first, last]."""
+        """Return a random integer from ``first`` to ``last``. Both can be drawn."""
         return first + self.below(last - first + 1)
 
     def shuffle(self, items: list[Item]) -> None:
-        """Shuffle a list in place, from its end. Each item except the first takes one draw of ``below``."""
+        """Shuffle a list in place, from its end. There is one call of ``below`` for each item except the
+        first.
+        """
         for last in range(len(items) - 1, 0, -1):
             other = self.below(last + 1)
             items[last], items[other] = items[other], items[last]
 
 
 def make_seed_key(seed: int) -> list[int]:
-    """Return the seed's absolute value as 32-bit digits, least significant first: the key of MT19937."""
+    """Return the key with which CPython seeds MT19937.
+
+    It is the seed's absolute value as 32-bit words, least significant first.
+    """
     rest = abs(seed)
     key = [rest & 0xFFFFFFFF]
     while rest := rest >> 32:
@@ -56,9 +63,9 @@ def make_seed_key(seed: int) -> list[int]:
 
 
 class NumpyStream:
-    """Draws of ``numpy.random`` after ``numpy.random.seed(number)``, for a number below 2**32.
+    """The draws that ``numpy.random`` makes after ``numpy.random.seed(number)``. The number is below 2**32.
 
-    Pure-Python twin of RandomStream::of_number.
+    Pure-Python twin of RandomStream::of_number in _native/examples/mt19937.h.
     """
 
     def __init__(self, number: int) -> None:
@@ -73,10 +80,11 @@ class NumpyStream:
         self._bits = generator.getrandbits
 
     def below(self, limit: int) -> int:
-        """Return ``numpy.random.choice(limit)``, for a limit of at most 2**32.
+        """Return ``numpy.random.choice(limit)``, an integer from 0 to ``limit - 1``.
 
-        The result is the low bits of an output, drawn again until it is below the limit. A limit of 1 draws
-        nothing.
+        The integer is the low bits of an output. Outputs are drawn until the integer is below the limit.
+
+        limit: at most 2**32. A limit of 1 draws nothing.
         """
         if limit == 1:
             return 0

@@ -1,8 +1,8 @@
-"""Graphcore's remasked order, which stores an example's masked positions before all others.
+"""Graphcore's order of a record's positions: the masked positions are stored before all others.
 
-A slot is an index in the record's lists. Masked positions fill slots from 0 on. The other positions fill
-slots from P (max_predictions_per_seq) on. Both groups are in ascending order. A position with the id 0 gets
-no slot. Pure-Python twin of the slots in _native/shards/example_encoder.h.
+A slot is an index in the record's lists. Masked positions fill the slots from 0 on. All other positions fill
+the slots from P (max_predictions_per_seq) on. In both groups the positions ascend. A position with the id 0
+gets no slot. Pure-Python twin of the slots in _native/shards/example_encoder.h.
 """
 
 from dataclasses import dataclass, replace
@@ -25,12 +25,12 @@ from bertdata.records import ExampleBatch, ShardLayout
 
 
 def has_slots(fields: Fields) -> bool:
-    """Return True if the fields are those of records in this order."""
+    """Return True if these are the fields of records in Graphcore's order, which have slots."""
     return any(field.source == "slots" for field in fields.values())
 
 
 def replace_pad_position(fields: Fields, position: int) -> Fields:
-    """Return the fields with ``position`` stored in empty slots, instead of the declared position."""
+    """Return the fields with ``position`` as the number that empty slots hold in the list of positions."""
     return {
         name: replace(field, padding=position) if field.source == "slot_positions" else field
         for name, field in fields.items()
@@ -38,7 +38,11 @@ def replace_pad_position(fields: Fields, position: int) -> Fields:
 
 
 def find_pad_position(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> int | None:
-    """Return the position in a record's first empty slot, or None if every slot is used."""
+    """Return the number that the first empty slot of a record holds as its position. None if every slot is
+    used.
+
+    features: the record's values by field name.
+    """
     masks = find_mask_names(batch_type)
     by_source = {(field.source, field.of): features[name] for name, field in fields.items()}
     positions = by_source["slot_positions", "ids"]
@@ -50,9 +54,11 @@ def find_pad_position(features: FieldValues, fields: Fields, batch_type: type[Ex
 
 @dataclass(frozen=True, slots=True)
 class _Slots:
-    """Assignment of positions to slots.
+    """Which position of an example is stored in which slot.
 
-    masked: positions in the slots from 0 on. others: positions in the slots from ``room`` on.
+    masked: positions in the slots from 0 on.
+    others: positions in the slots from ``room`` on.
+    room: number of slots reserved for masked positions.
     """
 
     masked: list[int]
@@ -60,7 +66,11 @@ class _Slots:
     room: int
 
     def fill(self, value_at: dict[int, int], padding: int) -> list[int]:
-        """Return the value of each slot. Slots between the masked and the other positions get the padding."""
+        """Return the values in the order of the slots.
+
+        value_at: the value of each position.
+        padding: the value of the empty slots between the masked and the other positions.
+        """
         gap = [padding] * (self.room - len(self.masked))
         return [value_at[p] for p in self.masked] + gap + [value_at[p] for p in self.others]
 
@@ -68,14 +78,17 @@ class _Slots:
 def make_slotted_features(
     example: Any, fields: Fields, batch_type: type[ExampleBatch], layout: ShardLayout
 ) -> FieldValues:
-    """Make the padded values of a record in Graphcore's order, by field. LossyExample if they do not fit."""
+    """Return the values of an example's record in Graphcore's order, by field name and with padding.
+
+    LossyExample if the example does not fit into the record.
+    """
     columns = map_columns_by_name(batch_type)
     check_example_values(example, columns, layout)
     masks = find_mask_columns(batch_type)
     places, originals = getattr(example, masks.places.one), getattr(example, masks.originals.one)
     label_at = dict(zip(places, originals, strict=True))
-    # ids [101, 7, 103, 9, 102] with position 2 masked and P = 3:
-    # slots [2, -, -, 0, 1, 3, 4] by position, where - is an empty slot
+    # For example, let the ids be [101, 7, 103, 9, 102], position 2 masked and P = 3. The slots then hold the
+    # positions [2, -, -, 0, 1, 3, 4], where - is an empty slot.
     taken = [position for position, token in enumerate(example.ids) if token != 0]
     slots = _Slots(
         [position for position in taken if position in label_at],
@@ -86,7 +99,7 @@ def make_slotted_features(
         raise LossyExample("an example has more unmasked ids than max_seq_length - max_predictions_per_seq")
 
     def values(field: Field) -> list[int]:
-        """Return the field's values before padding."""
+        """Return the values of a field, without padding at their end."""
         if field.source == "slots" and field.of == masks.originals.name:
             return [label_at[position] for position in slots.masked]
         if field.source == "slots":
@@ -101,7 +114,7 @@ def make_slotted_features(
         assert field.source == "used_slots", field.source
         return [slots.room + len(slots.others)]
 
-    # Fields that do not depend on the order are made as in the usual records.
+    # Fields that do not depend on the order are made as in records of the usual order.
     plain = {name: field for name, field in fields.items() if field.source in ("values", "ones")}
     made = make_field_values(example, plain, batch_type, layout)
     slotted = {name: field for name, field in fields.items() if name not in made}
@@ -109,9 +122,11 @@ def make_slotted_features(
 
 
 def restore_slotted_example(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> Any:
-    """Restore an example from the values of its record in Graphcore's order.
+    """Restore an example from its record in Graphcore's order.
 
-    LossyExample or IndexError if there is no such example.
+    LossyExample or IndexError if no example can have this record.
+
+    features: padded values by field name.
     """
     columns, masks = map_columns_by_name(batch_type), find_mask_names(batch_type)
     by_source = {(field.source, field.of): features[name] for name, field in fields.items()}
@@ -122,7 +137,7 @@ def restore_slotted_example(features: FieldValues, fields: Fields, batch_type: t
         raise LossyExample(
             f"slots up to {masked_end} and from {room} to {used_end} are used, expected them within {width}"
         )
-    # The field of ones says how many masked positions there are. Their number can differ from masked_end,
+    # The number of masked positions is the number of ones in a field. It can be larger than masked_end,
     # because a masked position with the id 0 has no slot.
     count = sum(value == 1 for value in by_source["ones", masks.places])
     positions, labels = (list(by_source["values", name][:count]) for name in (masks.places, masks.originals))
@@ -132,7 +147,7 @@ def restore_slotted_example(features: FieldValues, fields: Fields, batch_type: t
     outside = [place for place in (*places, *positions) if not 0 <= place < width]
     if outside:
         raise LossyExample(f"position {outside[0]}, expected 0 to {width - 1}")
-    # Positions with the id 0 have no slot, so every position without a slot gets the id 0.
+    # Only positions with the id 0 have no slot, so the ids start as zeros.
     length = max([*places, *positions]) + 1
     ids = [0] * length
     for slot, place in zip(slots, places, strict=True):
@@ -148,10 +163,15 @@ def restore_slotted_example(features: FieldValues, fields: Fields, batch_type: t
 
 
 def _find_first_one(values: list[int], slots: list[int], places: list[int], length: int) -> int:
-    """Return the first position whose value is 1, restored from the values of the slots.
+    """Return the first position with the value 1.
 
-    Values are 0 up to some position and 1 from there on. A position with the id 0 has no slot, so its value
-    is not stored. It is assumed to be the value of the positions before it.
+    The value is 0 up to some position and 1 from there on. Each slot stores the value of its position. A
+    position with the id 0 has no slot, and is assumed to have the same value as the positions before it.
+
+    values: value of each slot.
+    slots: the used slots.
+    places: the position of each used slot.
+    length: number of the example's ids.
     """
     after = [0] * length
     for slot, place in zip(slots, places, strict=True):

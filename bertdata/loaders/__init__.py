@@ -1,1 +1,3 @@
-"""Loaders that reproduce other programs' batches bit for bit: their order, packing and masks."""
+"""Data loaders of other programs, reproduced bit for bit: the same order of examples, packed rows and
+masks.
+"""

@@ -1,4 +1,4 @@
-"""Random access to the ids of a dataset's examples, for loaders that read examples in an order they choose.
+"""Random access to the ids of a dataset's examples, for loaders that choose the order of examples themselves.
 
 Needs NumPy when it is imported.
 """
@@ -21,11 +21,13 @@ _NARROW_VOCABULARY = 1 << 16
 
 
 class IndexedSequences(Protocol):
-    """Interface for reading examples' ids by number. Examples are numbered over all shards in order."""
+    """Interface of an object that returns the ids of examples by number. Numbers count through all shards in
+    order.
+    """
 
     @property
     def digest(self) -> str:
-        """Digest of the dataset, which does not depend on its path."""
+        """Digest that identifies the dataset's contents. It does not depend on the dataset's path."""
         ...
 
     @property
@@ -34,20 +36,21 @@ class IndexedSequences(Protocol):
         ...
 
     def take(self, numbers: Array, most: int) -> Array:
-        """Return the ids of these examples, one example after another, in 16 or 32 bits.
+        """Return the ids of these examples, one example after another, as integers of 16 or 32 bits.
 
-        most: ids to return from one example at most. Longer examples are cut.
+        numbers: numbers of the examples.
+        most: most ids to return from one example. Longer examples are cut.
         """
         ...
 
 
 class StoredSequences:
-    """The examples of an opened dataset, with masks removed.
+    """Random access to the ids of an opened dataset's examples, with masks removed.
 
-    All examples are decoded once, when the first of them is read, into an unnamed temporary file with 2 or 4
-    bytes per id. The file is memory-mapped, so the system decides how much of it stays in memory. This object
-    itself holds 8 bytes per example. Reading raises the errors of the shards, and DatasetError if an example
-    differs from its length in the dataset's list of lengths.
+    When the first example is read, all examples are decoded into an unnamed temporary file with 2 or 4 bytes
+    per id. The file is memory-mapped, so the system decides how much of it stays in memory. This object
+    itself needs 8 bytes per example. ShardError if a shard is damaged. DatasetError if an example's length
+    differs from the dataset's list of lengths.
     """
 
     def __init__(self, data: OpenedDataset) -> None:
@@ -76,11 +79,14 @@ class StoredSequences:
 
     @cached_property
     def _ids(self) -> tuple[Array, Array]:
-        """Return the ids of all examples, and the bounds of each example: 0, then each example's end."""
+        """Return the ids of all examples, and where each example begins.
+
+        Example i is ``ids[bounds[i]:bounds[i + 1]]``, so the bounds end with the number of ids.
+        """
         size = self._data.vocabulary_size
         kind = np.dtype(np.uint16 if size is not None and size <= _NARROW_VOCABULARY else np.uint32)
         lengths = []
-        # The mapping stays valid after the file is closed and deleted.
+        # The memory mapping stays valid after the temporary file is closed and deleted.
         with TemporaryFile() as file:
             for shard in self._data.shards:
                 for batch in self._data.batches(shard):
@@ -90,7 +96,7 @@ class StoredSequences:
                     lengths.append(columns.compute_lengths(batch.ends))
             file.flush()
             ids: Array = np.asarray(np.memmap(file, kind, "r"))
-        # lengths 3, 2, 4 -> bounds [0, 3, 5, 9]: example i is ids[bounds[i]:bounds[i + 1]].
+        # Examples of 3, 2 and 4 ids, for example, give the bounds [0, 3, 5, 9].
         bounds = np.insert(np.cumsum(np.concatenate(lengths), dtype=np.int64), 0, 0)
         if self._data.has_lengths and len(wrong := np.flatnonzero(np.diff(bounds) != self.lengths)):
             raise DatasetError(

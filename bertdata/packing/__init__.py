@@ -4,5 +4,5 @@
 share a row, and ``placement`` assigns each example a row and a place in it. ``sort`` writes the examples to
 scratch files sorted by row, and ``gather`` merges these files into shards. ``run`` calls them in this order.
 ``bertdata.shards.packed`` defines the file layouts, because shard readers need them too. The modules here
-import NumPy.
+need NumPy when they are imported.
 """

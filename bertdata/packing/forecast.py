@@ -1,4 +1,4 @@
-"""Statistics of a planned packed dataset: how full its rows are and how much training time packing saves."""
+"""Computes how full the rows of a planned packed dataset are, and how much training time packing saves."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,12 +12,11 @@ class PackForecast:
     """Statistics of a packing plan.
 
     efficiency: share of the rows' positions that hold tokens.
-    padded_efficiency: the share of positions that would hold tokens without packing, with one padded example
-    per row.
+    padded_efficiency: the same share without packing, that is, with one padded example per row.
     bound: highest efficiency that any packing with at most max_sequences_per_pack examples per row can reach.
     None if it was not computed.
-    time_saved: share of an epoch's training time that packing saves, compared with one padded example per row
-    and assuming that every row takes equally long.
+    time_saved: share of an epoch's training time that packing saves compared with one padded example per row,
+    if every row takes equally long.
     """
 
     path: str
@@ -43,9 +42,10 @@ class PackForecast:
 
 
 def make_forecast(planned: PlannedPack, path: str, *, with_bound: bool) -> PackForecast:
-    """Return the statistics of a plan of packed rows.
+    """Return the statistics of a packing plan.
 
-    with_bound: also compute a lower bound on the number of rows, which takes as long as planning.
+    path: path of the source dataset.
+    with_bound: True also computes ``bound``, which takes as long as planning.
     """
     plan, settings = planned.plan, planned.settings
     by_examples: dict[int, int] = {}

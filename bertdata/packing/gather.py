@@ -1,4 +1,4 @@
-"""Write a shard of packed rows from the sorted scratch files, and record it as finished."""
+"""Write a shard of packed rows from the scratch files with its sorted examples, and record it as finished."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -17,18 +17,19 @@ from bertdata.io.file_check import HashingSink
 from bertdata.packing.job import PackJob
 from bertdata.packing.sort import PLACE_BITS
 from bertdata.shards.packed.layouts import find_layout, make_pack_writer
-from bertdata.shards.packed.packs import PackBatch, cut_packs, unpack_layout
+from bertdata.shards.packed.packs import PackBatch, slice_packs, unpack_layout
 from bertdata.shards.packed.record_index import RecordIndex
 from bertdata.shards.tfrecord import encode_batch
 
 _ROWS = 512
-"""Rows encoded at a time."""
+"""Number of rows that are encoded and written at a time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackedShardTask:
-    """Task for a worker: write the packed shard with this number.
+    """Task for a worker: write one packed shard.
 
+    number: index of the shard.
     files: the scratch files of all sort tasks, which hold the examples sorted by row.
     """
 
@@ -43,47 +44,53 @@ class PackedShardTask:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackedShard:
-    """A packed shard that was written now, or kept from an earlier run."""
+    """A packed shard that is finished.
+
+    is_kept: True if an earlier run wrote it, False if this run did.
+    """
 
     entry: ShardEntry
     is_kept: bool = False
 
     @property
     def line(self) -> str:
-        """The progress line for this shard."""
+        """The line that reports this shard as progress."""
         made = "kept" if self.is_kept else "made"
         return f"{made} {self.entry.name} ({self.entry.rows} rows, {self.entry.examples} examples)"
 
 
-def keep_shard(task: PackedShardTask) -> PackedShard | None:
-    """Return the shard if an earlier run finished it from the same inputs, else None."""
+def find_finished_shard(task: PackedShardTask) -> PackedShard | None:
+    """Return the task's shard if an earlier run finished it from the same inputs, else None."""
     entries = task.job.dataset.find_finished_entry(task.name, task.job.corpus.md5)
     return None if entries is None else PackedShard(entry=entries[1], is_kept=True)
 
 
-def gather_shard(task: PackedShardTask) -> PackedShard:
-    """Write the task's shard, or keep it if an earlier run finished it."""
-    [made] = gather_rows_together([task])
+def write_or_keep_shard(task: PackedShardTask) -> PackedShard:
+    """Write the task's shard. If an earlier run finished it, return that one."""
+    [made] = write_or_keep_shards([task])
     return made
 
 
-def gather_rows_together(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
-    """Run ``gather_shard`` for each task. Their md5s are computed together, in parallel."""
-    kept = [keep_shard(task) for task in tasks]
+def write_or_keep_shards(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
+    """Return the shards of several tasks, as ``write_or_keep_shard`` does for one.
+
+    The md5s of the shards that are written are computed together, which is faster.
+    """
+    kept = [find_finished_shard(task) for task in tasks]
     left = [task for task, shard in zip(tasks, kept, strict=True) if shard is None]
     made = iter(_write_shards(left))
     return [shard or PackedShard(entry=next(made)) for shard in kept]
 
 
 def _write_shards(tasks: Sequence[PackedShardTask]) -> list[ShardEntry]:
-    # Each generator yields pieces of its shard's content and finally the shard's manifest entry. In every
-    # round each unfinished shard writes a few hundred rows, and one call updates all md5s at once. A shard
-    # that is already finished contributes b"" to this call.
-    """Write several shards at the same time, a few hundred rows of each in turn. Return their manifest
-    entries.
+    """Write several shards at the same time and return their manifest entries.
 
-    Each finished shard is recorded, so that a later run keeps it.
+    A few hundred rows of each shard are written in turn. Finished shards are recorded, so that a later run
+    keeps them.
     """
+    # For each shard there is a generator, which yields pieces of the shard's contents and finally its
+    # manifest entry. In every round each unfinished shard writes a few hundred rows, and one call updates the
+    # md5s of all shards. A shard that is already finished contributes b"" to this call.
     contents, entries = make_md5_streams(len(tasks)), dict[int, ShardEntry]()
     with ExitStack() as stack:
         growing = [stack.enter_context(closing(_write_shard(task))) for task in tasks]
@@ -102,8 +109,9 @@ def _write_shards(tasks: Sequence[PackedShardTask]) -> list[ShardEntry]:
 
 
 def _write_shard(task: PackedShardTask) -> Generator[bytes | memoryview | ShardEntry, None, None]:
-    """Write a shard. Yield its content in pieces, and finally its manifest entry, which still lacks
-    content_md5.
+    """Write a shard. Yield its contents in pieces, and finally its manifest entry.
+
+    The entry still lacks content_md5, which the caller computes from the pieces.
     """
     job, name = task.job, task.name
     has_index = find_layout(job.layout.packing).has_index and job.format == "tfrecord"
@@ -113,7 +121,7 @@ def _write_shard(task: PackedShardTask) -> Generator[bytes | memoryview | ShardE
         index = RecordIndex() if has_index else None
         sink = HashingSink(file.write if index is None else _TwoSinks(file.write, index.feed))
         writer = make_pack_writer(job.layout, job.format, sink)
-        for packs in gather_rows(task):
+        for packs in read_sorted_rows(task):
             writer.write(packs)
             batch = packs.examples
             lengths.add(batch)
@@ -137,7 +145,7 @@ def _write_shard(task: PackedShardTask) -> Generator[bytes | memoryview | ShardE
 
 
 class _TwoSinks:
-    """Callable that passes the bytes that it gets to two functions."""
+    """Callable that passes the bytes it receives to two functions."""
 
     def __init__(self, first: Callable[[Any], object], second: Callable[[Any], object]) -> None:
         self._first, self._second = first, second
@@ -147,29 +155,29 @@ class _TwoSinks:
         self._second(data)
 
 
-def gather_rows(task: PackedShardTask) -> Iterator[PackBatch]:
-    """Yield the shard's rows in order, a few hundred at a time. Only one bucket is in memory.
+def read_sorted_rows(task: PackedShardTask) -> Iterator[PackBatch]:
+    """Yield the shard's rows in order, a few hundred at a time.
 
-    A bucket is a range of consecutive rows.
+    Only one bucket, which is a range of consecutive rows, is in memory at a time.
     """
     buckets = task.job.cuts.buckets
-    for bucket in task.job.cuts.buckets_of(task.number):
-        packs = _gather_bucket(task, bucket, int(buckets[bucket + 1] - buckets[bucket]))
+    for bucket in task.job.cuts.find_buckets(task.number):
+        packs = _read_bucket(task, bucket, int(buckets[bucket + 1] - buckets[bucket]))
         for start in range(0, len(packs), _ROWS):
-            yield _convert_ends(cut_packs(packs, start, min(start + _ROWS, len(packs))))
+            yield _convert_ends(slice_packs(packs, start, min(start + _ROWS, len(packs))))
 
 
 def _convert_ends(packs: PackBatch) -> PackBatch:
-    """Return the packed rows with 32-bit end offsets, the only type that the C++ kernels accept."""
+    """Return the packed rows with end offsets of 32 bits, because the C++ kernels accept no others."""
     examples = packs.examples
     ends = {name: getattr(examples, name).astype(np.uint32) for name in examples.ragged()}
     return PackBatch(examples=replace(examples, **ends), ends=packs.ends)
 
 
-def _gather_bucket(task: PackedShardTask, bucket: int, rows: int) -> PackBatch:
+def _read_bucket(task: PackedShardTask, bucket: int, rows: int) -> PackBatch:
     kind, buckets = find_objective(task.job.layout.objective).batch_type, len(task.job.cuts.buckets) - 1
     piece = read_group(task.files, bucket, buckets, kind)
-    # The examples are already sorted by row and place. Only the number of examples per row is missing.
+    # The examples are already sorted by row and by place in the row. Count the examples of each row.
     counts = np.bincount((piece.keys >> np.uint64(PLACE_BITS)).astype(np.int64), minlength=rows)
     assert len(counts) == rows, (len(counts), rows)
     assert counts.all(), "every row has an example"

@@ -1,4 +1,6 @@
-"""The metadata file that Habana's packer writes next to the packed directory and its trainer reads."""
+"""The metadata file that Habana's packer writes next to the packed directory, and that Habana's trainer
+reads.
+"""
 
 import json
 from typing import Any
@@ -10,17 +12,17 @@ TOP = 8
 
 
 def make_metadata_path(directory: str) -> str:
-    """Return the path of the metadata file for this directory."""
+    """Return the path of the metadata file that belongs to this packed directory."""
     return f"{directory.rstrip('/')}_metadata.json"
 
 
 def dump_metadata(plan: PackPlan) -> bytes:
-    """Return the metadata file's bytes."""
+    """Return the contents of the metadata file for a packing plan."""
     return (json.dumps(compute_metadata(plan), indent=1) + "\n").encode()
 
 
 def compute_metadata(plan: PackPlan) -> dict[str, Any]:
-    """Return the statistics of a packed dataset under the names of Habana's file."""
+    """Return the statistics of a packing plan, with the names that Habana's metadata file uses."""
     positions, padded = plan.rows * plan.max_seq_length, plan.examples * plan.max_seq_length
     return {
         "number_of_sequences_dropped": 0,
@@ -39,11 +41,11 @@ def compute_metadata(plan: PackPlan) -> dict[str, Any]:
 
 
 def find_top_strategies(plan: PackPlan) -> list[int]:
-    """Return the eight most used patterns as indices into Habana's list of full patterns, in lexical order.
+    """Return which eight full patterns are used by most rows, as indices into Habana's list of patterns.
 
-    In a row that is not full, the padding counts as another example, so that every row follows a full
-    pattern. Among equally used patterns the higher index comes first. The list is empty if any row holds more
-    examples than Habana's patterns do.
+    A full pattern is a combination of lengths that fills a row. The list has them in lexical order. If a row
+    is not full, its padding counts as another example. Among equally used patterns the higher index comes
+    first. The result is empty if any row holds more examples than Habana's patterns have.
     """
     if plan.most_in_a_row > MAX_PATTERN_LENGTHS:
         return []
@@ -57,10 +59,10 @@ def find_top_strategies(plan: PackPlan) -> list[int]:
 
 
 def _fill_with_padding(lengths: Lengths, max_seq_length: int) -> Lengths:
-    """Return the row's lengths with its padding counted as a length too, so that they fill the row.
+    """Return the lengths of a row with its padding added, so that their sum is the row's length.
 
-    The padding becomes one more length. If a row cannot have more lengths, the padding is added to its last
-    length.
+    The padding becomes one more length. If the row already has as many lengths as a pattern can have, the
+    padding is added to the last length.
     """
     padding = max_seq_length - sum(lengths)
     if not padding:

@@ -37,12 +37,19 @@ from bertdata.tokens.load import find_tokenizer_file, vocabulary_of
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputDataset:
-    """A dataset to be packed, or files of other programs.
+    """A dataset to be packed, which bertdata or another program wrote.
 
-    vocabulary: path of the vocabulary file, or None if the file is not available.
+    opened: the dataset's shards and layout.
+    recipe: name of the recipe (settings for one program's data) that it was made with. None if there was
+    none.
+    phase: training phase that it was made for. None if there is none.
+    settings: settings that it was made with.
+    vocabulary: path of the vocabulary file. None if the file is not available.
     inputs: the manifest's entries of the text files that the dataset was made from. None without a manifest.
     The dataset's files then count as inputs, and their entries are made while their examples are counted.
-    lost_tokens: tokens of the inputs that no example holds. None if they were not counted.
+    skipped: the manifest's entries of inputs that were left out.
+    provenance: the manifests that the dataset was made from.
+    lost_tokens: number of tokens of the inputs that are in no example. None if they were not counted.
     """
 
     opened: OpenedDataset
@@ -55,12 +62,12 @@ class InputDataset:
     provenance: Provenance = NO_PROVENANCE
     lost_tokens: int | None = None
 
-    def of_shards(self, start: int, stop: int) -> OpenedDataset:
-        """Return the opened dataset with only the shards start to stop - 1."""
+    def select_shards(self, start: int, stop: int) -> OpenedDataset:
+        """Return the opened dataset with only its shards ``start`` to ``stop - 1``."""
         return replace(self.opened, shards=self.opened.shards[start:stop])
 
     def vocabulary_path(self) -> str:
-        """Return the path of the vocabulary file. AssetError if it is not available."""
+        """Return the path of the vocabulary file. AssetError if the file is not available."""
         if self.vocabulary is None:
             raise AssetError(
                 f"{self.opened.name}: its vocabulary, md5 {self.settings.vocabulary['md5']}, is not at hand: "
@@ -72,10 +79,12 @@ class InputDataset:
 def find_input_dataset(
     path: str, vocabulary: str | None, unverified: bool, rows: Layout, objective: str | None = None
 ) -> InputDataset:
-    """Open a dataset to be packed into rows of the layout ``rows``.
+    """Open a dataset to be packed, and check that the layout of packed rows can hold its examples.
 
-    The other arguments are those of open_input_dataset. DatasetError if the dataset is already packed.
-    SettingsError if the layout cannot hold examples of the dataset's objective.
+    DatasetError if the dataset is already packed. SettingsError if the layout cannot hold the examples.
+
+    rows: layout of the packed rows.
+    The other arguments are those of ``open_input_dataset``.
     """
     found = open_input_dataset(path, vocabulary, unverified, objective)
     layout = found.opened.layout
@@ -91,12 +100,12 @@ def find_input_dataset(
 def open_input_dataset(
     path: str, vocabulary: str | None, unverified: bool, objective: str | None = None
 ) -> InputDataset:
-    """Open the dataset at the path.
+    """Open the dataset that is to be packed.
 
-    vocabulary: path or name of the vocabulary, or None to use the dataset's.
-    unverified: accept files of any program without a manifest. They need a vocabulary.
-    objective: a user's objective as package.module:NAME, which the examples may have.
-    Errors as from ``reader.open_dataset``.
+    vocabulary: path or name of the vocabulary. None takes the dataset's own.
+    unverified: True accepts files of any program without a manifest. They need a vocabulary.
+    objective: an objective of the user, as package.module:NAME, to import if the examples have it.
+    The errors are those of ``reader.open_dataset``.
     """
     if objective is not None:
         find_objective(objective)
@@ -104,7 +113,11 @@ def open_input_dataset(
 
 
 def _open_verified(path: str, given: str | None, objective: str | None) -> InputDataset:
-    """Open a dataset that has a manifest. given: the user's vocabulary, whose md5 must match the manifest."""
+    """Open a dataset that has a manifest.
+
+    given: the vocabulary that the user named. Its md5 must be that in the manifest. None takes the dataset's
+    own.
+    """
     if not (storage.is_directory(path) or path.endswith(".json")) and storage.exists(path):
         raise DatasetError(f"{path}: is a file, expected a dataset's directory; --unverified takes files")
     opened = reader.open_dataset(path, objective=objective)
@@ -134,9 +147,11 @@ def _open_verified(path: str, given: str | None, objective: str | None) -> Input
 
 
 def _open_unverified(path: str, given: str | None, objective: str | None) -> InputDataset:
-    """Open files without a manifest. given: the user's vocabulary, or None for a dict.txt next to the files.
+    """Open files of another program, without a manifest.
 
-    The dataset's settings then hold only what the files and the vocabulary show.
+    The dataset's settings then contain only what the files and the vocabulary show.
+
+    given: the vocabulary that the user named. None takes the dict.txt next to the files.
     """
     beside = storage.join(path, DICTIONARY_NAME)
     if given is None and storage.is_directory(path) and storage.exists(beside):
@@ -148,7 +163,7 @@ def _open_unverified(path: str, given: str | None, objective: str | None) -> Inp
     file = find_tokenizer_file(find_vocabulary(given))
     vocabulary, loaded = file.path, vocabulary_of(file)
     found = reader.open_dataset(path, unverified=True, objective=objective)
-    # The ids of a .bin are line numbers of dict.txt, so the order of its tokens matters.
+    # The ids in fairseq's .bin are line numbers of dict.txt, so the order of its tokens matters.
     if any(shard.path.endswith(".bin") for shard in found.shards):
         check_token_order(loaded)
     opened = replace(found, vocabulary_size=loaded.size)
@@ -187,10 +202,10 @@ def _make_tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> Setti
 class LengthCounts:
     """How many examples of each length a shard has.
 
-    masks: the largest number of masked positions of an example, by length. None if the lengths were read from
-    a
+    histogram: number of examples by length.
+    masks: largest number of masked positions of an example, by length. None if the lengths were read from a
     lengths file, which does not record masks.
-    entry: the shard's file as an input of the packed dataset. None if the source has a manifest.
+    entry: the shard's file as an input of the packed dataset. None if the shard has a manifest.
     """
 
     histogram: Histogram
@@ -198,10 +213,10 @@ class LengthCounts:
     entry: InputEntry | None = None
 
 
-def add_md5s(source: InputDataset, counts: Sequence[LengthCounts]) -> InputDataset:
-    """Return the source with the md5s that were computed while its files were counted.
+def add_counted_md5s(source: InputDataset, counts: Sequence[LengthCounts]) -> InputDataset:
+    """Return the source with the md5s of its files, which were computed while their lengths were counted.
 
-    If a file has changed when it is read again, the reader therefore raises ShardError.
+    If a file has another md5 when it is read again for packing, ShardError is raised.
     """
     shards = tuple(
         shard if one.entry is None else replace(shard, md5=one.entry.md5)
@@ -212,19 +227,19 @@ def add_md5s(source: InputDataset, counts: Sequence[LengthCounts]) -> InputDatas
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CountTask:
-    """Task for a worker: count the lengths of a shard's examples.
+    """Task for a worker: count how many examples of each length a shard has.
 
-    source: a dataset that contains only this shard.
+    source: the opened dataset with only this shard.
     """
 
     source: OpenedDataset
 
 
 def count_shard_lengths(task: CountTask) -> LengthCounts:
-    """Count a shard's lengths from its lengths file if it has one, else by reading the shard.
+    """Count how many examples of each length a shard has.
 
-    ShardError if the shard is damaged. ChangedInputError if a file without a manifest changed while it was
-    read.
+    The shard's lengths file is read if there is one, otherwise the shard itself. ShardError if the shard is
+    damaged. ChangedInputError if a file without a manifest changed while it was read.
     """
     [shard] = task.source.shards
     size = task.source.layout.max_seq_length
@@ -242,7 +257,7 @@ def count_shard_lengths(task: CountTask) -> LengthCounts:
 
 
 def _make_file_entry(shard: Shard, identity: FileIdentity, histogram: Histogram) -> InputEntry:
-    """Return a file without a manifest as an input entry.
+    """Return the manifest entry of a file that has no manifest and counts as an input.
 
     Its documents and sentences are unknown and recorded as 0.
     """
@@ -258,9 +273,9 @@ def _make_file_entry(shard: Shard, identity: FileIdentity, histogram: Histogram)
 
 
 def find_most_masks_by_length(source: InputDataset, counts: list[LengthCounts]) -> Array:
-    """Return the largest number of masked positions of an example, by length.
+    """Return for each length the largest number of masked positions that an example of this length has.
 
-    The number was counted if every shard was read. Otherwise it follows from the masking settings.
+    If every shard was read, the number was counted. Otherwise it is the most that the masking settings allow.
     """
     found = [one.masks for one in counts if one.masks is not None]
     if len(found) == len(counts):

@@ -1,4 +1,4 @@
-"""The settings that all tasks of a packing run share, and the resulting placement of examples."""
+"""The settings that all tasks of a packing run share."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,12 +13,17 @@ from bertdata.records import ShardLayout
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackJob:
-    """A packed dataset to be written. Picklable, so that it can be sent to worker processes.
+    """What every task needs to know to write a packed dataset. It can be pickled for worker processes.
 
-    layout: layout of the packed rows.
+    dataset: the packed dataset, to which finished shards are added.
+    layout: record layout of the packed rows.
+    format: container of the shards.
+    plan: which lengths share a row.
+    seed: decides the order of examples and rows.
+    cuts: which rows belong to which shard.
     names: names of the shards.
     corpus: a single manifest entry that summarises all inputs.
-    folder: where scratch files are written. None for ``unfinished/``, where a later run finds them.
+    folder: directory of the scratch files. None means ``unfinished/``, where a later run finds them.
     """
 
     dataset: Dataset
@@ -32,7 +37,7 @@ class PackJob:
     folder: str | None = None
 
     def placement(self) -> Placement:
-        """Object that finds the row of each example and its place in the row. It is made once per process."""
+        """Return the object that finds the row and the place of each example. Each process makes it once."""
         return _make_placement(self.plan, self.seed)
 
 

@@ -1,8 +1,9 @@
-"""Packing by a linear program, solved by HiGHS through SciPy.
+"""Plan packed rows by a linear program, which HiGHS solves through SciPy.
 
-Variables: x[p], the number of rows with full pattern p, and y[l] for each length l from 2 on, the number of
-slots of length l that are handed down to length l - 1. The program minimises the number of rows, sum(x), so
-that for each length l
+A full pattern is a combination of lengths that fills a row. Each of its lengths is a slot for an example. The
+variables are x[p], the number of rows with full pattern p, and y[l] for each length l from 2 on, the number
+of slots of length l that are used for length l - 1. The program minimises the number of rows, sum(x), so that
+for each length l
 
     slots of l in the patterns + y[l + 1] - y[l] >= examples of length l
 
@@ -26,28 +27,34 @@ from bertdata.packing.patterns import (
 from bertdata.packing.scipy_import import load_scipy
 
 MAX_ROW_LENGTH = 1024
-"""Longest row that the method accepts. The program has about max_seq_length ** 2 / 12 variables."""
+"""The longest row that this method accepts. The program has about max_seq_length ** 2 / 12 variables."""
 
 COST = 1000.0
-"""Cost of a row in the program. HiGHS's tolerances are absolute, so a large cost makes the solution
-relatively more exact.
+"""What a row costs in the linear program.
+
+The tolerances of the solver HiGHS are absolute, so a larger cost makes the solution relatively more exact.
 """
 TIE_BREAK = 1e-5
-"""Largest relative difference between the costs of two patterns.
+"""The costs of two patterns differ at most by this share.
 
-The slight differences make the optimum unique, so that every machine finds the same plan.
+The small differences make the optimum unique, so that every machine finds the same plan.
 """
 NEARLY_WHOLE = 1e-3
-"""A number of rows that is below an integer by less than this is rounded up, since only rounding errors make
-it smaller.
+"""A number of rows that is below an integer by at most this much is rounded up to the integer.
+
+Only rounding errors of the solver make it smaller.
 """
 
 
 def pack_by_linear_program(histogram: Histogram, most: int) -> PackPlan:
-    """Solve the program, round the numbers of rows down and pack the remaining examples longest first.
+    """Plan packed rows with the linear program.
 
-    If ``most`` is above three, the patterns are all full rows of up to three lengths, plus the combinations
-    of up to ``most`` lengths that longest-first packing uses. SettingsError if rows are too long.
+    The numbers of rows in its solution are rounded down. The examples that are left are packed longest first.
+    If ``most`` is above three, the program may use all full rows of up to three lengths, and all combinations
+    of lengths that longest-first packing makes. SettingsError if rows are too long for this method.
+
+    histogram: number of examples by length.
+    most: most examples in a row.
     """
     patterns = _choose_patterns(histogram, most)
     costs = COST * (1 + TIE_BREAK * _make_random_fractions(len(patterns)))
@@ -58,23 +65,26 @@ def pack_by_linear_program(histogram: Histogram, most: int) -> PackPlan:
 
 
 def bound_rows_below(histogram: Histogram, most: int) -> float:
-    """Return a lower bound on the number of rows of any packing with at most ``most`` examples per row.
+    """Return a number of rows below which no packing is possible, with at most ``most`` examples per row.
 
-    If the linear program covers all patterns, the bound is its optimum. Otherwise it follows from three
-    numbers: of tokens, of examples, and of examples longer than half a row.
+    If the linear program covers all combinations of lengths, this is its optimum. Otherwise three numbers
+    give bounds, of which the largest is returned: the tokens, the examples, and the examples longer than half
+    a row.
     """
     max_seq_length = len(histogram) - 1
     if most <= MAX_PATTERN_LENGTHS and max_seq_length <= MAX_ROW_LENGTH:
         patterns = list_full_patterns(max_seq_length, most)
         return float(_solve_program(histogram, patterns, np.full(len(patterns), COST)).sum())
     tokens = int((histogram * np.arange(len(histogram))).sum())
-    # Two examples longer than half a row never share a row, so each needs its own.
+    # Two examples longer than half a row never fit into the same row, so each needs its own.
     longer = int(histogram[max_seq_length // 2 + 1 :].sum())
     return max(tokens / max_seq_length, int(histogram.sum()) / most, longer)
 
 
 def _choose_patterns(histogram: Histogram, most: int) -> Patterns:
-    """Return the patterns that the program may use. SettingsError if rows are too long."""
+    """Return the combinations of lengths that the linear program may use. SettingsError if rows are too
+    long.
+    """
     max_seq_length = len(histogram) - 1
     if max_seq_length > MAX_ROW_LENGTH:
         raise SettingsError(
@@ -93,7 +103,10 @@ def _choose_patterns(histogram: Histogram, most: int) -> Patterns:
 
 
 def _make_random_fractions(number: int) -> Any:
-    """Return ``number`` fixed pseudo-random values from 0 to 1: SplitMix64 applied to 1, 2, 3, ..."""
+    """Return ``number`` pseudo-random values from 0 to 1, which are always the same.
+
+    They are the hash SplitMix64 of 1, 2, 3 and so on.
+    """
     mixed = np.arange(1, number + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
@@ -101,21 +114,24 @@ def _make_random_fractions(number: int) -> Any:
 
 
 def _solve_program(histogram: Histogram, patterns: Patterns, costs: Any) -> Any:
-    """Return the optimal number of rows of each pattern, not rounded."""
+    """Solve the linear program. Return for each pattern the number of rows with it, not rounded.
+
+    costs: cost of a row with each pattern.
+    """
     optimize, sparse = load_scipy("optimize"), load_scipy("sparse")
-    # HiGHS wants A x <= b, so the inequality of the module's docstring is negated. Row l - 1 of the matrix is
-    # the inequality of length l. The first ``number`` columns are x, the others y.
+    # HiGHS wants A x <= b, so the inequality of the module's docstring is negated. Row l - 1 of the matrix A
+    # is the inequality of length l. Its first ``number`` columns belong to x, the others to y.
     lengths, number = len(histogram) - 1, len(patterns)
-    # Column ``number`` + l - 1 is y[l + 1], the slots that length l + 1 gives to length l.
+    # Column ``number`` + l - 1 belongs to y[l + 1], the slots of length l + 1 that are used for length l.
     handed = np.arange(1, lengths)
     row, place = np.nonzero(patterns)
-    # Sparse entries as (row, column, value). coo_matrix adds up entries at the same position, so a pattern
-    # with two slots of one length gets -2.
+    # The matrix is sparse and made from triples (row, column, value). coo_matrix adds up triples of the same
+    # place, so a pattern with two slots of one length gets -2.
     columns = np.concatenate([row, number + handed - 1, number + handed - 1])
     rows = np.concatenate([patterns[row, place] - 1, handed, handed - 1])
     values = np.concatenate([np.full(len(row), -1.0), np.ones(len(handed)), -np.ones(len(handed))])
     matrix = sparse.coo_matrix((values, (rows, columns)), shape=(lengths, number + len(handed))).tocsc()
-    # Tight tolerances, so that rounding down gives the same plan on every machine.
+    # Small tolerances make sure that rounding down gives the same plan on every machine.
     found = optimize.linprog(
         np.concatenate([costs, np.zeros(len(handed))]),
         A_ub=matrix,
@@ -124,5 +140,6 @@ def _solve_program(histogram: Histogram, patterns: Patterns, costs: Any) -> Any:
         method="highs-ipm",
         options={"dual_feasibility_tolerance": 1e-9, "primal_feasibility_tolerance": 1e-9},
     )
-    assert found.status == 0, found.message  # every histogram has a solution: each example alone
+    # every histogram has a solution, for example each example in its own row
+    assert found.status == 0, found.message
     return found.x[:number]

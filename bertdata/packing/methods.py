@@ -1,6 +1,4 @@
-"""The methods that plan packed rows, by name, and the splitting of rows that could have too many masked
-positions.
-"""
+"""The methods that plan packed rows, by name. Also splits rows that could have too many masked positions."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,10 +16,12 @@ METHODS: dict[str, Callable[[Histogram, int], PackPlan]] = {
 
 
 def plan_packs(histogram: Histogram, *, most: int, method: str = "lp") -> PackPlan:
-    """Plan rows for all examples of the histogram, with at most ``most`` examples per row.
+    """Plan rows for all examples, with at most ``most`` examples per row.
 
-    method: name in METHODS. All methods except nnls give the same plan on every machine.
-    SettingsError for an unknown method, or for lengths that the method cannot handle.
+    SettingsError if the method is unknown or cannot handle the lengths.
+
+    histogram: number of examples by length.
+    method: name of the method, a key of METHODS. All methods except nnls give the same plan on every machine.
     """
     if method not in METHODS:
         raise SettingsError(f"method is {method!r}, expected one of {', '.join(METHODS)}")
@@ -32,11 +32,12 @@ def plan_packs(histogram: Histogram, *, most: int, method: str = "lp") -> PackPl
 
 
 def split_rows(plan: PackPlan, masks: Sequence[int], room: int | None) -> PackPlan:
-    """Split rows so that no row can have more than ``room`` masked positions. If ``room`` is None, the plan
-    is unchanged.
+    """Return the plan with rows split so that no row can have more than ``room`` masked positions.
 
-    masks: the largest number of masked positions that an example can have, by the example's length.
     SettingsError if a single example may have more than ``room`` masked positions.
+
+    masks: largest number of masked positions of an example, by the example's length.
+    room: most masked positions of a row. None leaves the plan unchanged.
     """
     if room is None:
         return plan
@@ -48,8 +49,10 @@ def split_rows(plan: PackPlan, masks: Sequence[int], room: int | None) -> PackPl
 
 
 def _split_row(lengths: Lengths, masks: Sequence[int], room: int) -> list[Lengths]:
-    """Divide a row's lengths among several rows that have few enough masked positions. Each row takes the
-    longest remaining lengths that it has room for.
+    """Divide the lengths of a row among several rows, so that no row can have more than ``room`` masked
+    positions.
+
+    Each row takes the longest of the remaining lengths that still fit.
     """
     parts: list[Lengths] = []
     left = list(lengths)
@@ -59,7 +62,8 @@ def _split_row(lengths: Lengths, masks: Sequence[int], room: int) -> list[Length
                 f"an example of {left[-1]} tokens may have {masks[left[-1]]} masked positions, but a row of "
                 f"this layout has room for {room}; choose the layout flat"
             )
-        # lengths [10, 20, 90], masks [2, 3, 14], room 16 -> rows [10, 90] and [20]: after 90 only 10 fits.
+        # For example, with lengths [10, 20, 90], masks [2, 3, 14] and room 16, the rows are [10, 90] and
+        # [20]: next to 90 only 10 has few enough masks.
         taken, used = [], 0
         for length in reversed(left):
             if used + masks[length] <= room:

@@ -11,19 +11,18 @@ from bertdata.errors import ShardError
 from bertdata.records import Buffer
 
 Histogram = npt.NDArray[np.int64]
-"""Array [max_seq_length + 1]. Item l is the number of examples with l tokens."""
+"""Number of examples by length: item l of the array is the number of examples with l tokens."""
 
 Lengths = tuple[int, ...]
-"""Lengths of the examples in a row, ascending from left to right."""
+"""The lengths of the examples in a row, in ascending order."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PackPlan:
     """A packing plan: how many rows to make for each combination of lengths.
 
-    rows_by_lengths: sorted pairs of (lengths in ascending order, number of rows). The lengths of a row add up
-    to
-    at most max_seq_length. Every example that the plan was made for has exactly one place.
+    rows_by_lengths: sorted pairs of (lengths in ascending order, number of rows with these lengths). The
+    lengths add up to at most max_seq_length. Every example that the plan was made for has exactly one place.
     """
 
     max_seq_length: int
@@ -52,11 +51,11 @@ class PackPlan:
 
     @property
     def most_in_a_row(self) -> int:
-        """Number of examples in the row that has the most."""
+        """The largest number of examples in a row."""
         return max(len(lengths) for lengths, _ in self.rows_by_lengths)
 
     def histogram(self) -> Histogram:
-        """Return for each length how many examples of this length the plan has a place for."""
+        """Return how many examples of each length the plan has places for."""
         counts = np.zeros(self.max_seq_length + 1, np.int64)
         for lengths, rows in self.rows_by_lengths:
             for length in lengths:
@@ -65,15 +64,20 @@ class PackPlan:
 
 
 def make_plan(max_seq_length: int, rows_by_lengths: Mapping[Lengths, int]) -> PackPlan:
-    """Return the plan with these rows. Rows without examples and combinations with zero rows are dropped."""
+    """Make a plan from the number of rows by lengths. Rows without examples and combinations without rows are
+    dropped.
+    """
     found = {lengths: rows for lengths, rows in rows_by_lengths.items() if lengths and rows}
     return PackPlan(max_seq_length=max_seq_length, rows_by_lengths=tuple(sorted(found.items())))
 
 
 def count_lengths(lengths: Buffer, max_seq_length: int, name: str) -> Histogram:
-    """Return the histogram of the lengths of a shard's examples.
+    """Return how many examples of each length a shard has.
 
-    name: the shard, for errors. ShardError names the first example that is empty or longer than a row.
+    ShardError names the first example that is empty or longer than a row.
+
+    lengths: number of ids of each example.
+    name: the shard, for the error.
     """
     found = np.asarray(lengths)
     wrong = np.flatnonzero((found > max_seq_length) | (found == 0))

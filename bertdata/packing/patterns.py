@@ -1,7 +1,8 @@
 """Patterns: all ways to write the row length as a sum of a few example lengths.
 
-A packing method chooses how many rows follow each pattern. ``fill_slots`` then assigns examples to the slots
-of these rows. A slot holds an example of exactly its length, a shorter example, or none.
+A packing method chooses how many rows follow each pattern. Each length of a pattern is a slot in the row.
+``fill_slots`` then assigns examples to the slots. A slot holds an example of exactly its length, a shorter
+example, or none.
 """
 
 import numpy as np
@@ -11,24 +12,25 @@ from bertdata.packing.longest_first import pack_longest_first
 from bertdata.packing.pack_plan import Histogram, Lengths, PackPlan, make_plan
 
 Patterns = npt.NDArray[np.int64]
-"""Array of shape [patterns, MAX_PATTERN_LENGTHS]. A row is a pattern: its lengths in ascending order, with
-zeros in front if it has fewer lengths.
+"""Array with one pattern per row, of shape (number of patterns, MAX_PATTERN_LENGTHS).
+
+A pattern is its lengths in ascending order. If it has fewer lengths, zeros are put in front.
 """
 
 MAX_PATTERN_LENGTHS = 3
-"""Largest number of lengths in a pattern.
+"""The largest number of lengths in a pattern.
 
-With k lengths there are about max_seq_length ** (k - 1) patterns, so k = 4 would be too many.
+With k lengths there are about max_seq_length ** (k - 1) patterns, so k = 4 would give too many.
 """
 
 
 def list_full_patterns(max_seq_length: int, most: int) -> Patterns:
-    """Return every sum of up to ``most`` lengths that fills a row, in lexical order.
+    """Return all patterns of up to ``most`` lengths, in lexical order. The sum of each is the row length.
 
-    Sums have at most MAX_PATTERN_LENGTHS lengths, even if ``most`` is larger.
+    Patterns have at most MAX_PATTERN_LENGTHS lengths, even if ``most`` is larger.
     """
-    # The smallest of three ascending summands is at most a third of the sum.
-    # max_seq_length 4, most 3 -> [0 0 4], [0 1 3], [0 2 2], [1 1 2]
+    # The smallest of three ascending lengths is at most a third of their sum. For example, max_seq_length 4
+    # and most 3 give the patterns [0 0 4], [0 1 3], [0 2 2] and [1 1 2].
     first = np.arange(max_seq_length // 3 + 1 if most >= 3 else 1)
     pairs = [_list_patterns_from(int(a), max_seq_length) for a in first]
     found = np.concatenate(pairs)
@@ -36,10 +38,10 @@ def list_full_patterns(max_seq_length: int, most: int) -> Patterns:
 
 
 def _list_patterns_from(first: int, max_seq_length: int) -> Patterns:
-    """Return the patterns whose smallest length is ``first``.
+    """Return the patterns whose first number is ``first``.
 
-    first: the smallest length. 0 means that it is missing, so the patterns have at most two lengths. One of
-    these is [0, 0, max_seq_length], a single length.
+    first: the smallest of three lengths. 0 gives the patterns of at most two lengths, among them [0, 0,
+    max_seq_length], which is a single length.
     """
     room = max_seq_length - first
     middle = np.arange(first, room // 2 + 1, dtype=np.int64)
@@ -52,22 +54,27 @@ def read_pattern_lengths(pattern: npt.NDArray[np.int64]) -> Lengths:
 
 
 Slots = dict[Lengths, int]
-"""Number of rows for each combination of slots. A key lists the lengths of a row's slots in ascending order.
+"""How many rows there are for each combination of slots. A key has the lengths of a row's slots,
+ascending.
 """
 
 
 def fill_slots(slots: Slots, histogram: Histogram, most: int, *, hand_down: bool) -> PackPlan:
-    """Assign the histogram's examples to slots, and pack examples that get no slot with
-    ``pack_longest_first``.
+    """Assign examples to slots. Pack the examples that get no slot with ``pack_longest_first``.
 
-    hand_down: True lets a surplus slot take the next shorter example that has no slot. False leaves it empty.
-    If only some slots of a length are surplus, the rows that come first in lexical order lose theirs.
+    If only some slots of a length are surplus, these are in the rows that come first in lexical order.
+
+    slots: number of rows for each combination of slots.
+    histogram: number of examples by length.
+    most: most examples in a row without slots.
+    hand_down: what happens to surplus slots. True gives them to examples of the next shorter length that
+    still need slots. False leaves them empty.
     """
     rows, without_slot = dict(slots), np.zeros_like(histogram)
-    # From the longest length down, compare the slots of this length with its examples.
-    # Slots {(2, 6): 5, (4, 4): 1} with 3 examples of length 6 have two surplus slots of 6. With hand_down
-    # these become slots of length 5: {(2, 6): 3, (2, 5): 2, (4, 4): 1}. The next iteration compares length 5,
-    # so a slot is handed down further until an example fits it.
+    # From the longest length down, compare the number of slots of this length with its examples. For example,
+    # the slots {(2, 6): 5, (4, 4): 1} with 3 examples of length 6 have two surplus slots of length 6. With
+    # hand_down these become slots of length 5: {(2, 6): 3, (2, 5): 2, (4, 4): 1}. The next iteration compares
+    # length 5, so a slot is shortened further until an example fits it.
     for length in range(len(histogram) - 1, 0, -1):
         holding = sorted(lengths for lengths, number in rows.items() if number and length in lengths)
         surplus = sum(rows[lengths] * lengths.count(length) for lengths in holding) - int(histogram[length])
@@ -81,11 +88,15 @@ def fill_slots(slots: Slots, histogram: Histogram, most: int, *, hand_down: bool
 
 
 def _shorten_slots(rows: Slots, lengths: Lengths, length: int, surplus: int, shorter: int) -> int:
-    """Shorten surplus slots of ``length`` in rows with these lengths, and return how many are still surplus.
+    """Shorten surplus slots in the rows with the slots ``lengths``. Return how many slots are still surplus.
 
-    rows: updated in place. shorter: the slots' new length, or 0 to remove them.
+    rows: number of rows for each combination of slots, updated in place.
+    length: the length of the surplus slots.
+    surplus: number of surplus slots.
+    shorter: the new length of these slots. 0 removes them.
     """
-    for slots in range(lengths.count(length), 0, -1):  # whole rows first, then some slots of one more row
+    # first rows that lose all slots of this length, then a row that loses some
+    for slots in range(lengths.count(length), 0, -1):
         number = min(rows[lengths], max(0, surplus) // slots)
         if number:
             kept = [one for one in lengths if one != length]

@@ -1,8 +1,8 @@
 """Assign each example its packed row and its place in the row.
 
 The place depends only on the plan, the seed and the example's position in the source, so each process can
-compute it alone. Examples of equal length are numbered through all shards. A keyed permutation maps this
-number to a slot of the plan, which sends examples of one document to rows far apart. Another keyed
+compute it alone. Examples of equal length are numbered through all shards. A permutation determined by a key
+maps this number to a slot of the plan, which sends examples of one document to rows far apart. Another
 permutation shuffles the rows.
 """
 
@@ -21,17 +21,22 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowPlaces:
-    """The packed row of each example, counted through the whole output, and the place in its row."""
+    """The row and the place of several examples.
+
+    rows: number of each example's row, counted through all shards of the output.
+    places: index of each example in its row.
+    """
 
     rows: IntArray
     places: IntArray
 
 
 class Placement:
-    """The places of all examples of a plan.
+    """The row and the place of every example, computed from a packing plan.
 
-    The plan's slots are numbered by length, then by row, then by place in the row. The permutation of the
-    examples of length l is keyed by ``<seed>/length/<l>``, the permutation of the rows by ``<seed>/rows``.
+    A slot is a place for an example in a row. The plan's slots are numbered by length, then by row, then by
+    place in the row. The permutation of the examples of length l has the key ``<seed>/length/<l>``, and the
+    permutation of the rows the key ``<seed>/rows``.
     """
 
     def __init__(self, plan: PackPlan, seed: int) -> None:
@@ -47,15 +52,20 @@ class Placement:
         self._run_places = np.array([run.place for run in runs])
 
     def find(self, lengths: Buffer, numbers: IntArray) -> RowPlaces:
-        """Return the places of examples. numbers: each example's index among all examples of its length."""
+        """Return the row and the place of each example.
+
+        lengths: number of ids of each example.
+        numbers: index of each example among all examples of its length.
+        """
         which = np.asarray(lengths)
         # 1. Shuffle the examples of each length among the slots of that length.
         slots = self._slots.permute(which, numbers) + self._first_slot[which]
-        # 2. Find the run of the slot, then the row of the plan. A run covers consecutive rows, so the row is
-        #    the run's first row plus the slot's index within the run.
+        # 2. Find the slot's run, and then its row in the plan. A run covers consecutive rows, so the row is
+        # the run's first row plus the slot's index within the run.
         runs = np.searchsorted(self._run_starts, slots, side="right") - 1
         rows = self._run_rows[runs] + slots - self._run_starts[runs]
-        # 3. Shuffle the rows. Otherwise rows with the same combination of lengths would follow each other.
+        # 3. Shuffle the rows. Without this, rows with the same combination of lengths would follow each
+        # other.
         shuffled = self._rows.permute(np.zeros(len(rows), np.intp), rows)
         return RowPlaces(rows=shuffled, places=self._run_places[runs])
 
@@ -64,7 +74,8 @@ class Placement:
 class _Run:
     """Slots of equal length at the same place of consecutive rows of the plan.
 
-    Plan {(2, 6): 5} has two runs: length 2 at place 0 of rows 0 to 4, and length 6 at place 1 of rows 0 to 4.
+    For example, the plan {(2, 6): 5} has two runs: slots of length 2 at place 0 of rows 0 to 4, and slots of
+    length 6 at place 1 of rows 0 to 4.
     """
 
     length: int
@@ -74,7 +85,7 @@ class _Run:
 
 
 def _list_runs(plan: PackPlan) -> list[_Run]:
-    """Return the plan's runs of rows with equal lengths, in the order in which their slots are numbered."""
+    """Return the plan's runs of equal slots, in the order in which the slots are numbered."""
     found, first_row = [], 0
     for lengths, rows in plan.rows_by_lengths:
         found += [_Run(length, first_row, place, rows) for place, length in enumerate(lengths)]
@@ -83,7 +94,7 @@ def _list_runs(plan: PackPlan) -> list[_Run]:
 
 
 class Numbering:
-    """Assign each example its running index among the examples of equal length.
+    """Numbers the examples of each length: an example gets its index among all examples of its length.
 
     before: for each length, the number of examples of this length in earlier shards.
     """
@@ -92,11 +103,15 @@ class Numbering:
         self._next = before.copy()
 
     def add(self, lengths: Buffer) -> IntArray:
-        """Return the indices of the next examples, which have these lengths."""
+        """Return the indices of the next examples.
+
+        lengths: number of ids of each of these examples.
+        """
         found = np.asarray(lengths)
         counts = np.bincount(found, minlength=len(self._next))
-        # The stable sort groups equal lengths in their order. Within a group the index counts up from 0.
-        # lengths [5, 3, 5], before {3: 7, 5: 0} -> numbers [0, 7, 1]
+        # The stable sort groups equal lengths and keeps their order. Within a group the index counts up from
+        # 0. For example, lengths [5, 3, 5] with 7 earlier examples of length 3 and none of length 5 get the
+        # numbers [0, 7, 1].
         order = np.argsort(found, kind="stable")
         numbers = np.empty(len(found), np.int64)
         starts = np.cumsum(counts) - counts

@@ -11,24 +11,34 @@ from bertdata.dataset.manifest import DatasetPlan, InputEntry, make_corpus_entry
 from bertdata.dataset.writer import Dataset
 from bertdata.io.file_check import compute_md5
 from bertdata.packing.gather import PackedShardTask
-from bertdata.packing.input_dataset import InputDataset, LengthCounts, add_md5s, find_most_masks_by_length
+from bertdata.packing.input_dataset import (
+    InputDataset,
+    LengthCounts,
+    add_counted_md5s,
+    find_most_masks_by_length,
+)
 from bertdata.packing.job import PackJob
 from bertdata.packing.methods import plan_packs, split_rows
 from bertdata.packing.pack_plan import PackPlan
 from bertdata.packing.settings import PackSettings
-from bertdata.packing.shard_cuts import RowCuts, cut_rows, format_packed_shard_names
+from bertdata.packing.shard_cuts import RowCuts, divide_rows, format_packed_shard_names
 from bertdata.packing.sort import RowSortTask
 from bertdata.records import ShardLayout
 
 MAX_SORT_TASKS = 1024
-"""Largest number of sort tasks. Gathering a bucket of rows opens every file that the sort tasks wrote."""
+"""The largest number of sort tasks, because every bucket of rows opens the files that all sort tasks
+wrote.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PlannedPack:
-    """The plan of a packed dataset: where its examples come from, and which lengths share a row.
+    """A packed dataset that is planned: which examples it has, and which lengths share a row.
 
-    counts: how many examples of each length every shard of the source has, in the order of the shards.
+    source: the dataset to be packed.
+    settings: settings of the packed dataset.
+    counts: for each shard of the source, how many examples of each length it has.
+    plan: number of rows for each combination of lengths.
     """
 
     source: InputDataset
@@ -38,15 +48,17 @@ class PlannedPack:
 
     @property
     def inputs(self) -> tuple[InputEntry, ...]:
-        """The manifest entries of the packed dataset's inputs: the text files that the source was made from,
-        or the source's files if it has no manifest.
+        """The manifest entries of the packed dataset's inputs.
+
+        These are the text files that the source was made from. If the source has no manifest, its own files
+        are the inputs.
         """
         if self.source.inputs is not None:
             return self.source.inputs
         return tuple(entry for one in self.counts if (entry := one.entry) is not None)
 
     def dataset(self, output: str) -> Dataset:
-        """Return the packed dataset, to be written to the directory ``output``."""
+        """Return the packed dataset as an object that can be written to the directory ``output``."""
         source = self.source
         manifest = source.provenance.dataset
         names = (*(entry.name for entry in self.inputs), *(entry.name for entry in source.skipped))
@@ -62,8 +74,9 @@ class PlannedPack:
         )
 
     def _dataset_settings(self) -> DatasetSettings:
-        """Return the packed dataset's settings: the settings of the source, except that the container holds
-        packed rows.
+        """Return the settings of the packed dataset.
+
+        They are the settings of the source, except those that describe how packed rows are stored.
         """
         container = {
             **drop_file_settings(self.source.settings.container),
@@ -80,8 +93,8 @@ class PlannedPack:
 
     @property
     def cuts(self) -> RowCuts:
-        """The cuts of the packed rows into shards, and of each shard into buckets that fit into memory."""
-        return cut_rows(
+        """Which rows belong to which shard, and which rows of a shard are in memory together."""
+        return divide_rows(
             self.plan.rows,
             self.plan.max_seq_length,
             self.settings.layout,
@@ -90,8 +103,9 @@ class PlannedPack:
         )
 
     def job(self, output: str, folder: str | None) -> PackJob:
-        """Return the settings that all tasks of the run share.
+        """Return what all tasks of the run need to know.
 
+        output: directory of the packed dataset.
         folder: directory for scratch files. None means the dataset's ``unfinished/``.
         """
         cuts = self.cuts
@@ -110,17 +124,19 @@ class PlannedPack:
         )
 
     def sort_tasks(self, job: PackJob) -> list[RowSortTask]:
-        """Return the tasks that sort all examples. Each task sorts a few consecutive shards of the source."""
+        """Return the tasks that sort all examples by row. Each task sorts a few consecutive shards of the
+        source.
+        """
         histograms = [one.histogram for one in self.counts]
-        # before[2], for example, counts the examples of shards 0 and 1 by length. The task for shard 2
-        # continues the numbering from these counts, so no task has to wait for another.
+        # before[i] counts the examples in the shards before shard i, by length. The task that starts with
+        # shard i continues the numbering from these counts, so no task has to wait for another.
         size = -(-len(histograms) // MAX_SORT_TASKS)
         before = list(accumulate(histograms, initial=np.zeros_like(histograms[0])))
         return [
             RowSortTask(
                 job=job,
                 number=start // size,
-                source=self.source.of_shards(start, start + size),
+                source=self.source.select_shards(start, start + size),
                 before=before[start],
                 counts=tuple(histograms[start : start + size]),
             )
@@ -128,23 +144,25 @@ class PlannedPack:
         ]
 
     def gather_tasks(self, job: PackJob, files: tuple[str, ...] = ()) -> list[PackedShardTask]:
-        """Return the tasks that write the shards. files: the scratch files of all sort tasks."""
+        """Return the tasks that write the packed shards.
+
+        files: the scratch files of all sort tasks.
+        """
         return [PackedShardTask(job=job, number=number, files=files) for number in range(len(job.names))]
 
 
 def plan_pack(source: InputDataset, settings: PackSettings, counts: list[LengthCounts]) -> PlannedPack:
-    """Plan the rows for all examples of the source.
+    """Plan packed rows for all examples of the source. SettingsError if the settings do not fit the examples.
 
-    counts: how many examples of each length every shard has. SettingsError if the settings do not fit the
-    examples.
+    counts: for each shard of the source, how many examples of each length it has.
     """
-    source = add_md5s(source, counts)
+    source = add_counted_md5s(source, counts)
     size = source.opened.layout.max_seq_length
     require(settings.most <= size, f"max_sequences_per_pack is {settings.most}, expected at most {size}")
     histogram = np.sum([one.histogram for one in counts], axis=0)
     plan = plan_packs(histogram, most=settings.most, method=settings.method)
     layout = make_packed_layout(source, settings)
-    # Some layouts have a fixed number of masked positions per row. Rows that could exceed it are split.
+    # Some layouts limit the masked positions of a row. Rows that could have more are split.
     room = settings.rows.mask_room(layout)
     if room is not None:
         plan = split_rows(plan, find_most_masks_by_length(source, counts).tolist(), room)
@@ -152,7 +170,7 @@ def plan_pack(source: InputDataset, settings: PackSettings, counts: list[LengthC
 
 
 def make_packed_layout(source: InputDataset, settings: PackSettings) -> ShardLayout:
-    """Return the record layout of the packed rows."""
+    """Return the shape of the packed rows' records."""
     return replace(
         source.opened.layout,
         remask=False,
@@ -164,6 +182,9 @@ def make_packed_layout(source: InputDataset, settings: PackSettings) -> ShardLay
 
 
 def compute_plan_md5(plan: PackPlan) -> str:
-    """Return the md5 of the plan as text, one line ``LENGTH LENGTH ...: ROWS`` per combination of lengths."""
+    """Return the md5 of a packing plan.
+
+    It is computed from a text with a line ``LENGTH LENGTH ...: ROWS`` for each combination of lengths.
+    """
     lines = (f"{' '.join(map(str, lengths))}: {rows}\n" for lengths, rows in plan.rows_by_lengths)
     return compute_md5("".join(lines).encode())

@@ -14,7 +14,7 @@ from bertdata.io import storage
 from bertdata.io.digests import STREAMS_AT_ONCE
 from bertdata.io.process_pool import ProcessPool
 from bertdata.io.scratch_files import choose_scratch_folder, delete_scratch_files
-from bertdata.packing.gather import PackedShard, gather_rows_together, keep_shard
+from bertdata.packing.gather import PackedShard, find_finished_shard, write_or_keep_shards
 from bertdata.packing.habana_metadata import dump_metadata, make_metadata_path
 from bertdata.packing.input_dataset import CountTask, InputDataset, LengthCounts, count_shard_lengths
 from bertdata.packing.job import PackJob
@@ -25,35 +25,40 @@ Task = TypeVar("Task")
 Result = TypeVar("Result", SortedExamples, PackedShard)
 
 SHARDS_AT_A_TIME = 4
-"""Shards that a process writes at the same time.
+"""The number of shards that a process writes at the same time.
 
-The md5s of these shards are computed together, which is faster. Each shard needs memory for one bucket of
-rows.
+Computing the md5s of these shards together is faster. Each shard needs memory for one bucket, that is, a
+range of consecutive rows.
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MadePack:
-    """A finished packed dataset. kept: number of shards kept from an earlier run."""
+class FinishedPack:
+    """A packed dataset that is finished.
+
+    kept: number of shards that an earlier run wrote.
+    """
 
     manifest: Manifest
     kept: int
 
 
 OnShard = Callable[[SortedExamples | PackedShard], None]
-"""Callback for each finished sort task and each shard."""
+"""Function that is called with the result of each sort task, and with each shard that is written or kept."""
 
 
 def count_all_lengths(
     source: InputDataset, workers: int, on_counted: Callable[[], None]
 ) -> list[LengthCounts]:
-    """Count the lengths of the source's examples. Return the counts by shard, in the shards' order.
+    """Count how many examples of each length the source's shards have. The result has the order of the
+    shards.
 
+    workers: number of processes.
     on_counted: called after each shard.
     """
     shards = len(source.opened.shards)
-    tasks = [CountTask(source=source.of_shards(number, number + 1)) for number in range(shards)]
-    # If the shards have local lengths files, reading them is faster than starting processes.
+    tasks = [CountTask(source=source.select_shards(number, number + 1)) for number in range(shards)]
+    # Local lengths files are read in one process, because reading them is faster than starting others.
     processes = (
         1 if source.opened.has_lengths and not storage.is_remote(source.opened.shards[0].path) else workers
     )
@@ -65,8 +70,12 @@ def count_all_lengths(
     return found
 
 
-def make_pack(planned: PlannedPack, output: str, workers: int, on_shard: OnShard) -> MadePack:
-    """Write the planned dataset to the directory, or finish what an earlier run did not complete."""
+def make_pack(planned: PlannedPack, output: str, workers: int, on_shard: OnShard) -> FinishedPack:
+    """Write a planned packed dataset to the directory ``output``. If an earlier run began it, finish it.
+
+    workers: number of processes.
+    on_shard: called with the result of each sort task, and with each shard.
+    """
     vocabulary = planned.source.vocabulary_path()
     with ExitStack() as stack:
         job = planned.job(output, stack.enter_context(choose_scratch_folder(output)))
@@ -74,15 +83,20 @@ def make_pack(planned: PlannedPack, output: str, workers: int, on_shard: OnShard
         pool = stack.enter_context(ProcessPool(min(workers, max(len(planned.counts), len(job.names)))))
         try:
             shards = _make_shards(planned, job, pool, max(1, workers), on_shard)
-        except (DataError, UsageError):  # let other settings or another source use the directory
+        except (DataError, UsageError):  # Other settings or another source can then use the directory.
             delete_scratch_files(job.dataset.commit)
             raise
         manifest = finish_pack(planned, job, [shard.entry for shard in shards], vocabulary)
-    return MadePack(manifest=manifest, kept=sum(shard.is_kept for shard in shards))
+    return FinishedPack(manifest=manifest, kept=sum(shard.is_kept for shard in shards))
 
 
 def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vocabulary: str) -> Manifest:
-    """Write the manifest and, for Habana's layout, the metadata file next to the directory."""
+    """Write the manifest of a packed dataset. For Habana's layout also write its metadata file next to the
+    directory.
+
+    shards: the manifest entries of the shards.
+    vocabulary: path of the vocabulary file.
+    """
     manifest = job.dataset.finish(
         planned.inputs,
         add_lost_tokens(sorted(shards, key=attrgetter("name")), planned.source.lost_tokens),
@@ -99,11 +113,15 @@ def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vo
 def _make_shards(
     planned: PlannedPack, job: PackJob, pool: ProcessPool, workers: int, on_shard: OnShard
 ) -> list[PackedShard]:
-    """Make the packed shards that an earlier run has not finished. Return all shards, finished ones included.
+    """Write the packed shards that no earlier run has finished. Return all shards.
 
-    If all shards are finished, the examples need not be sorted.
+    If all shards are finished already, the examples are not sorted.
     """
-    kept = [shard for _, shard in pool.in_order(keep_shard, planned.gather_tasks(job)) if shard is not None]
+    kept = [
+        shard
+        for _, shard in pool.in_order(find_finished_shard, planned.gather_tasks(job))
+        if shard is not None
+    ]
     for shard in kept:
         on_shard(shard)
     if len(kept) == len(job.names):
@@ -113,14 +131,15 @@ def _make_shards(
     files = tuple(sorted(file for one in found for file in one.files))
     names = {shard.entry.name for shard in kept}
     tasks = [task for task in planned.gather_tasks(job, files) if task.name not in names]
-    made = pool.as_done(gather_rows_together, group_small_tasks(tasks, SHARDS_AT_A_TIME, workers))
+    made = pool.as_done(write_or_keep_shards, group_small_tasks(tasks, SHARDS_AT_A_TIME, workers))
     return [*kept, *_report_each_shard(made, on_shard)]
 
 
 def group_small_tasks(tasks: Sequence[Task], most: int, workers: int) -> list[Sequence[Task]]:
-    """Divide the tasks into groups of up to ``most``, with at least two groups per worker if possible.
+    """Divide tasks into groups of at most ``most``, with two groups or more for each worker if there are
+    enough tasks.
 
-    The result of the run does not depend on the groups.
+    The groups do not change the result of the run.
     """
     size = min(most, max(1, len(tasks) // (2 * workers)))
     return [tasks[start : start + size] for start in range(0, len(tasks), size)]

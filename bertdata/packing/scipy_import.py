@@ -1,4 +1,4 @@
-"""Import SciPy only when a packing plan needs it."""
+"""Import SciPy only if a packing plan needs it."""
 
 from importlib import import_module
 from typing import Any

@@ -1,4 +1,4 @@
-"""Settings of a packed dataset."""
+"""The settings that describe how a dataset is packed into rows."""
 
 from dataclasses import dataclass
 
@@ -9,15 +9,15 @@ from bertdata.shards.packed.layouts import Layout, find_layout
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackSettings:
-    """The settings that, together with the examples, decide the bytes of packed shards.
+    """Settings of a packed dataset. Together with the examples they determine the bytes of the packed shards.
 
-    layout: name of a layout in LAYOUTS.
-    format: container, or None for the layout's default.
-    most: largest number of examples in a row (--max-sequences-per-pack).
-    method: name of a planning method in METHODS.
+    layout: name of the layout of packed rows, a key of LAYOUTS.
+    format: container of the packed shards. None means the layout's default.
+    most: most examples in a row (--max-sequences-per-pack).
+    method: name of the method that plans the rows, a key of METHODS.
     seed: decides the order of examples and rows.
-    num_shards: number of shards. None takes the fixed number of rows per shard if the layout has one, else as
-    many shards as the source has.
+    num_shards: number of shards. None means the fixed number of rows per shard that the layout has. If it has
+    none, there are as many shards as in the source.
     """
 
     layout: str = "flat"
@@ -42,7 +42,7 @@ class PackSettings:
 
     @property
     def rows(self) -> Layout:
-        """The layout object that ``layout`` names."""
+        """The layout with the name ``layout``."""
         return find_layout(self.layout)
 
     @property

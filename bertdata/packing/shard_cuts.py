@@ -9,20 +9,22 @@ from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 
 BUCKET_POSITIONS = 1 << 22
-"""Number of positions (rows times row length) in a bucket, a range of rows that a process holds in memory.
+"""Number of positions (rows times row length) in a bucket. A bucket is a range of rows that a process has in
+memory.
 
 A position takes about three bytes, and a bucket is held a few times over while it is sorted.
 """
 
-ROWS_OF_A_SHARD = {"habana": 4480, "graphcore": 500_000}
-"""Rows per shard for layouts whose original program fixes this number."""
+ROWS_PER_SHARD = {"habana": 4480, "graphcore": 500_000}
+"""Number of rows in a shard, for the layouts whose original program fixes it."""
 
 
 @dataclass(frozen=True)
 class RowCuts:
-    """The cuts of rows 0 to n - 1 into shards, and of each shard into buckets of at most bucket_rows rows.
+    """Which of the rows 0 to n - 1 belong to which shard. A shard is further divided into buckets.
 
     starts: the first row of each shard, followed by n.
+    bucket_rows: most rows in a bucket, which is a range of rows that a process has in memory.
     """
 
     starts: tuple[int, ...]
@@ -37,21 +39,24 @@ class RowCuts:
         ]
         return np.concatenate([*inner, self.starts[-1:]]).astype(np.int64)
 
-    def buckets_of(self, shard: int) -> range:
+    def find_buckets(self, shard: int) -> range:
         """Return the numbers of a shard's buckets."""
         first, last = np.searchsorted(self.buckets, self.starts[shard : shard + 2])
         return range(int(first), int(last))
 
 
-def cut_rows(
+def divide_rows(
     rows: int, max_seq_length: int, layout: str, num_shards: int | None, source_shards: int
 ) -> RowCuts:
-    """Decide how many packed rows each shard gets.
+    """Decide which packed rows belong to which shard. SettingsError if there are fewer rows than shards.
 
-    num_shards: number of shards, of nearly equal size. None takes the fixed number of rows per shard if the
-    layout has one, else as many shards as the source has. SettingsError if there are fewer rows than shards.
+    rows: number of packed rows.
+    layout: name of the layout of packed rows.
+    num_shards: number of shards, of nearly equal size. None means the fixed number of rows per shard that the
+    layout has. If it has none, there are as many shards as in the source.
+    source_shards: number of shards of the source.
     """
-    size = ROWS_OF_A_SHARD.get(layout)
+    size = ROWS_PER_SHARD.get(layout)
     if num_shards is not None and num_shards > rows:
         raise SettingsError(f"num_shards is {num_shards}, expected at most {rows}, the number of packed rows")
     if num_shards is None and size is not None:
@@ -63,7 +68,7 @@ def cut_rows(
 
 
 def format_packed_shard_names(layout: str, format: str, shards: int) -> list[str]:
-    """Return the shard names, in the form that the layout's trainer looks for."""
+    """Return the names of the packed shards. They have the form that the trainer of this layout looks for."""
     forms = {
         "habana": "mixed_strategies_part_{number}.{format}",
         "graphcore": "wiki_{number:03}.{format}",

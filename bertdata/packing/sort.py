@@ -1,4 +1,7 @@
-"""Sort the examples of a few shards by their packed row, into scratch files that are divided into buckets."""
+"""Sort the examples of a few shards by their packed row, into scratch files.
+
+The scratch files are divided into buckets, which are ranges of consecutive rows.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +11,7 @@ import numpy as np
 
 from bertdata.dataset.check import refuse_changed
 from bertdata.dataset.reader import OpenedDataset, Shard
-from bertdata.dataset.sorted_runs import Placed, SortedExamples, write_runs
+from bertdata.dataset.sorted_runs import GroupedBatch, SortedExamples, write_runs
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array, compute_lengths
 from bertdata.io import storage
@@ -19,8 +22,9 @@ from bertdata.packing.pack_plan import Histogram
 from bertdata.packing.placement import Numbering, RowPlaces
 
 PLACE_BITS = 16
-"""Number of low bits of a sort key, which hold the example's place in its row. The high bits hold the row's
-number within the bucket.
+"""An example's sort key has this many low bits for its place in the row.
+
+The high bits are the number of the row within its bucket, which is a range of consecutive rows.
 """
 
 
@@ -28,9 +32,11 @@ number within the bucket.
 class RowSortTask:
     """Task for a worker: sort the examples of consecutive shards by their packed row.
 
-    source: only the shards to sort.
-    before: number of examples by length in all shards before them.
-    counts: number of examples by length in each of the shards. What is read is compared with these numbers.
+    number: number of the task.
+    source: the source dataset with only the shards to sort.
+    before: number of examples by length in all shards before these.
+    counts: number of examples by length in each of these shards. The examples that are read must agree with
+    it.
     """
 
     job: PackJob
@@ -51,16 +57,19 @@ class RowSortTask:
 
 
 def sort_by_row(task: RowSortTask) -> SortedExamples:
-    """Sort the task's examples, or keep the scratch files that an earlier run made from the same shards.
+    """Sort the examples of a task's shards by their packed row into scratch files.
 
-    ShardError if a shard's examples do not have the lengths in its lengths file.
+    If an earlier run made the scratch files from the same shards, these are returned. ShardError if a shard's
+    examples do not have the lengths that its lengths file states.
     """
     [found] = sort_shards_together([task])
     return found
 
 
 def sort_shards_together(tasks: Sequence[RowSortTask]) -> list[SortedExamples]:
-    """Run ``sort_by_row`` for each task, with the md5s of all their shards computed in parallel."""
+    """Do the work of ``sort_by_row`` for several tasks. The md5s of all their shards are computed together,
+    in parallel.
+    """
     kept = [task.scratch.kept() for task in tasks]
     left = [task for task, files in zip(tasks, kept, strict=True) if files is None]
     checked = iter(check_consecutive_shards([shard for task in left for shard in task.source.shards]))
@@ -72,12 +81,12 @@ def sort_shards_together(tasks: Sequence[RowSortTask]) -> list[SortedExamples]:
             paths = write_runs(task.scratch, len(task.job.cuts.buckets) - 1, _place_examples(task))
         else:
             paths = files.paths
-        found.append(SortedExamples.of(task.source, paths, is_kept=files is not None))
+        found.append(SortedExamples.describe(task.source, paths, is_kept=files is not None))
     return found
 
 
-def _place_examples(task: RowSortTask) -> Iterator[Placed]:
-    """Yield the task's examples as batches, with the bucket and the key of each example.
+def _place_examples(task: RowSortTask) -> Iterator[GroupedBatch]:
+    """Yield the task's examples in batches. With each batch come the bucket and the sort key of each example.
 
     ShardError if the examples do not have the expected lengths.
     """
@@ -87,8 +96,8 @@ def _place_examples(task: RowSortTask) -> Iterator[Placed]:
         for batch in task.source.batches(shard):
             tokens = compute_lengths(batch.ends)
             found += np.bincount(tokens, minlength=len(found))
-            # Compare before the examples are placed: more examples of a length than planned have no place in
-            # a row, and Placement would give them a wrong one.
+            # Compare the counts before examples are placed. The plan has no place for surplus examples of a
+            # length, and Placement would give them a wrong one.
             if (found > expected).any():
                 raise _make_wrong_lengths_error(shard, found, expected)
             which, keys = _find_bucket_keys(task, placement.find(tokens, numbering.add(tokens)))
@@ -98,9 +107,13 @@ def _place_examples(task: RowSortTask) -> Iterator[Placed]:
 
 
 def _find_bucket_keys(task: RowSortTask, places: RowPlaces) -> tuple[Array, Array]:
-    """Return, for each example, the number of its bucket of rows and its sort key within the bucket."""
+    """Return for each example the number of its bucket, and its sort key within the bucket.
+
+    A bucket is a range of consecutive rows.
+    """
     buckets, rows = task.job.cuts.buckets, places.rows
-    # Buckets start at rows [0, 100, 200]: row 130, place 2 -> bucket 1, key (30 << PLACE_BITS) | 2
+    # For example, if buckets start at the rows [0, 100, 200], row 130 is in bucket 1. An example at its place
+    # 2 has the key (30 << PLACE_BITS) | 2.
     which = np.searchsorted(buckets, rows, side="right") - 1
     keys = ((rows - buckets[which]) << PLACE_BITS) | places.places
     return which, keys.astype(np.uint64)
@@ -115,7 +128,8 @@ def _make_wrong_lengths_error(shard: Shard, found: Histogram, expected: Histogra
 
 
 def check_consecutive_shards(shards: Sequence[Shard]) -> list[Shard]:
-    """Check the md5s of the shards in parallel. Return the shards with the file version that was checked.
+    """Check the md5s of shards in parallel. Return the shards, which now record the version of the file that
+    was checked.
 
     ShardError names a shard with a wrong md5. Remote shards and shards without a manifest are not checked
     here.

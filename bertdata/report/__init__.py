@@ -1,1 +1,1 @@
-"""Statistics of a dataset and the HTML page about it: counts, charts, sections."""
+"""Statistics of a dataset, and the HTML page that shows them with charts and tables."""

@@ -20,32 +20,32 @@ from bertdata.report.sections.words import make_words_section
 def make_dataset_page(datasets: Sequence[DatasetNumbers]) -> ReportPage:
     """Return the report page of these datasets. The page begins with the faults of all datasets."""
     return ReportPage(
-        title=" and ".join(one.name for one in datasets),
-        lead=tuple(_describe_dataset(one) for one in datasets),
+        title=" and ".join(numbers.name for numbers in datasets),
+        lead=tuple(_describe_dataset(numbers) for numbers in datasets),
         faults_title="Faults of the files",
-        faults=tuple(dict.fromkeys(fault for one in datasets for fault in one.faults)),
+        faults=tuple(dict.fromkeys(fault for numbers in datasets for fault in numbers.faults)),
         sections=tuple(_make_sections(datasets)),
     )
 
 
-def _describe_dataset(one: DatasetNumbers) -> str:
+def _describe_dataset(numbers: DatasetNumbers) -> str:
     """Return the line under the page's title that describes a dataset."""
-    shards = len(one.dataset.shards)
-    title = describe_objective(one.dataset.title)  # without a recipe, the title is the objective
-    told = f"{one.dataset.path}: {title}, {shards:,} shard{'s' * (shards != 1)}"
-    if one.examples is not None:
-        told += f", {one.examples:,} examples"
-    if one.statistics is not None:
-        told += f" for the objective {describe_objective(one.statistics.layout.objective)}"
+    shards = len(numbers.dataset.shards)
+    title = describe_objective(numbers.dataset.title)  # without a recipe, the title is the objective
+    told = f"{numbers.dataset.path}: {title}, {shards:,} shard{'s' * (shards != 1)}"
+    if numbers.examples is not None:
+        told += f", {numbers.examples:,} examples"
+    if numbers.statistics is not None:
+        told += f" for the objective {describe_objective(numbers.statistics.layout.objective)}"
     return told
 
 
 def _make_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection]:
-    """Yield the page's sections. A section is left out if the datasets have no data for it.
+    """Yield the sections of the page. A section for which no dataset has data is left out.
 
     Datasets that could not be read appear only in the sections about provenance and settings.
     """
-    read = [one for one in datasets if one.statistics is not None]
+    read = [numbers for numbers in datasets if numbers.statistics is not None]
     yield make_provenance_section(datasets)
     found = [make_settings_section(datasets)]
     if read:
@@ -56,8 +56,9 @@ def _make_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection
             *make_objective_sections(read),
             make_words_section(read),
         ]
-    # A damaged manifest may list no shards, and without shards there is no balance to show.
-    if with_shards := [one for one in datasets if one.dataset.shards]:
+    # A damaged manifest may list no shards. Such a dataset is left out of the section about the sizes of
+    # shards.
+    if with_shards := [numbers for numbers in datasets if numbers.dataset.shards]:
         found.append(make_shards_section(with_shards))
     if read:
         found += [make_tokens_section(read), make_passages_section(read)]

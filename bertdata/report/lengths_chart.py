@@ -8,20 +8,23 @@ from bertdata.report.summary import Statistics, make_histogram
 _MOST_NAME = 64
 
 
-def make_lengths_picture(one: Statistics) -> BarChart:
-    """Return the chart for ``stats --picture``. Its title has the dataset's path, its examples and its
-    padding.
+def make_lengths_picture(statistics: Statistics) -> BarChart:
+    """Return the chart for ``stats --picture``.
+
+    Its title has the path of the dataset, the number of examples and the share of padding.
     """
-    told = f"{one.title}: {one.examples:,} examples, {one.padding:.1%} padding"
-    path = one.path if len(one.path) <= _MOST_NAME else f"…{one.path[-_MOST_NAME:]}"
-    return make_lengths_chart(one.lengths, one.layout.max_seq_length, f"{path}\n{told}")
+    told = f"{statistics.title}: {statistics.examples:,} examples, {statistics.padding:.1%} padding"
+    path = statistics.path if len(statistics.path) <= _MOST_NAME else f"…{statistics.path[-_MOST_NAME:]}"
+    return make_lengths_chart(statistics.lengths, statistics.layout.max_seq_length, f"{path}\n{told}")
 
 
 def make_lengths_chart(lengths: Counter[int], limit: int, title: str) -> BarChart:
-    """Return a chart of the number of examples by their length in tokens.
+    """Return a chart of the number of examples of each length.
 
-    lengths: number of examples by length. limit: the longest possible length.
-    A bar much higher than all others is cut and labelled, typically the bar of full examples.
+    A bar that is much higher than all others is cut off and labelled. It is usually the bar of full examples.
+
+    lengths: number of examples, by length in tokens.
+    limit: the longest possible length.
     """
     histogram = make_histogram(lengths, limit)
     width, examples = histogram.bin_tokens, histogram.examples

@@ -1,4 +1,4 @@
-"""The numbers that a report shows about a dataset: from the manifest, and counted over a sample."""
+"""The numbers about a dataset that a report shows, from its manifest and from a sample of examples."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,12 +23,15 @@ from bertdata.report.summary import Statistics
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetNumbers:
-    """All numbers that the report shows about one dataset.
+    """All numbers about one dataset that the report shows.
 
-    name: a name that no other dataset of the page has. sample: counts over some examples. statistics:
-    statistics of the sample. None if no example could be read. lengths: number of examples by length in
-    tokens. They cover all examples if ``lengths_are_exact``, otherwise the sample. verification: result of
-    checking the files, or None. not_verified: why the files were not checked.
+    name: name of the dataset, which is unique on the page.
+    sample: counts over some examples.
+    statistics: statistics of the sample. None if no example could be read.
+    lengths: number of examples, by length in tokens. They count all examples if ``lengths_are_exact``,
+        otherwise the sample.
+    verification: result of checking the files. None if they were not checked.
+    not_verified: the reason why the files were not checked.
     """
 
     name: str
@@ -49,25 +52,30 @@ class DatasetNumbers:
 
     @property
     def entries(self) -> Sequence[ShardEntry]:
-        """The shards as the manifest lists them. Empty for another tool's dataset."""
+        """The manifest entries of the shards. It is empty for another program's dataset, which has no
+        manifest.
+        """
         return [shard.entry for shard in self.dataset.shards if shard.entry is not None]
 
     @property
     def examples(self) -> int | None:
-        """Number of all examples. Returns None if it is not known without reading every shard."""
+        """Number of examples in the dataset.
+
+        It is None if this is not known without reading every shard.
+        """
         if self.entries:
             return sum(entry.examples for entry in self.entries)
         return self.sample.examples if self.sample.is_all else None
 
     @property
     def faults(self) -> list[str]:
-        """The faults that verification found, then the sample's errors about other files."""
+        """The faults that checking the files found, then the errors of the sample about other files."""
         found = () if self.verification is None else self.verification.faults
         files = tuple(f"{one.file}: " for one in found)
         return [*map(str, found), *(told for told in self.sample.faults if not told.startswith(files))]
 
-    def scope(self) -> str:
-        """Return a phrase for the sampled examples, such as "all 1,000 examples"."""
+    def describe_sample(self) -> str:
+        """Return a phrase that says which examples are in the sample, such as "all 1,000 examples"."""
         sampled = self.sample.examples
         if self.sample.is_all:
             return f"all {sampled:,} examples"
@@ -78,15 +86,19 @@ class DatasetNumbers:
             f"{self.sample.shards_read} of {shards} shards"
         )
 
-    def scope_of_lengths(self) -> str:
+    def describe_counted_lengths(self) -> str:
         """Return a phrase for the examples whose lengths were counted, such as "all 1,000 examples"."""
-        return f"all {self.lengths.total():,} examples" if self.lengths_are_exact else self.scope()
+        return f"all {self.lengths.total():,} examples" if self.lengths_are_exact else self.describe_sample()
 
 
 def collect_numbers(
     dataset: FoundDataset, name: str, most: int, *, vocab: str | None, with_verification: bool
 ) -> DatasetNumbers:
-    """Verify the dataset if wanted, read about ``most`` examples, and return its numbers."""
+    """Read about ``most`` examples of a dataset and return its numbers.
+
+    vocab: vocabulary file for shards that contain words instead of ids. None if the user named none.
+    with_verification: True also checks the files against the manifest.
+    """
     verification, not_verified = None, "it was not asked for"
     if with_verification:
         verification, not_verified = _verify_dataset(dataset)
@@ -111,9 +123,9 @@ def collect_numbers(
 
 
 def _verify_dataset(dataset: FoundDataset) -> tuple[Report | None, str]:
-    """Check the dataset's files against its manifest or MD5SUMS.
+    """Check the files of the dataset against its manifest or MD5SUMS. Return the result and an empty text.
 
-    Return the result and an empty text. If there is nothing to check against, return None and the reason.
+    If the dataset has neither of them, return None and the reason.
     """
     if not storage.is_directory(dataset.path):
         return None, "it is one file of a dataset"
@@ -126,9 +138,9 @@ def _verify_dataset(dataset: FoundDataset) -> tuple[Report | None, str]:
 
 
 def _read_stored_lengths(dataset: FoundDataset) -> Counter[int] | None:
-    """Return the lengths of all examples, from the files of lengths that are stored next to the shards.
+    """Return the number of examples of each length, from the lengths files beside the shards.
 
-    Returns None if a shard has no such file or the file does not match the manifest.
+    Returns None if a shard has no lengths file, or if the file does not match the manifest.
     """
     found: Counter[int] = Counter()
     for shard in dataset.shards:
@@ -138,6 +150,6 @@ def _read_stored_lengths(dataset: FoundDataset) -> Counter[int] | None:
         try:
             path = storage.join(shard.path.removesuffix(shard.name), make_lengths_name(entry.name))
             found.update(read_lengths(path, entry.examples, entry.lengths_md5))
-        except BertDataError:  # return no lengths, since verification reports the damaged file
+        except BertDataError:  # the damaged file is reported by the verification, so no error is needed here
             return None
     return found or None

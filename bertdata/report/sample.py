@@ -1,4 +1,4 @@
-"""A sample of a dataset: the first examples of shards that are evenly spaced among all shards."""
+"""A sample of a dataset: the first examples of some shards, which are evenly spaced among all shards."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,7 +11,13 @@ from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
 from bertdata.report.sampled_tokens import SampledTokens
 from bertdata.report.shard_counts import ShardCounts
 from bertdata.shards.containers import open_reader
-from bertdata.shards.packed.packs import PackBatch, PackReader, cut_packs, pack_arrays, unpack_layout
+from bertdata.shards.packed.packs import (
+    PackBatch,
+    PackReader,
+    convert_packs_to_arrays,
+    slice_packs,
+    unpack_layout,
+)
 
 _MOST_SHARDS = 64
 _BATCH = 256
@@ -19,8 +25,9 @@ _MOST_KEPT = 200
 
 
 class KeptExample(NamedTuple):
-    """An example that the report shows in full. title: the shard's name and the example's number in the
-    shard.
+    """An example that the report shows in full.
+
+    title: the name of the shard, and the number of the example in it.
     """
 
     title: str
@@ -31,12 +38,15 @@ class KeptExample(NamedTuple):
 
 @dataclass(kw_only=True)
 class DatasetSample:
-    """Counts over the sampled examples, and some of these examples in full.
+    """Counts over a sample of examples, and some of these examples in full.
 
-    shards_read: number of shards that the examples come from. per_shard: most examples read from a shard.
-    counts: counts of each of these shards. tokens: counts of tokens and words. kept: examples to show.
-    faults: error messages about shards that could not be read. is_all: True if every example of the dataset
-    was read.
+    shards_read: number of shards that the examples come from.
+    per_shard: largest number of examples that are read from a shard.
+    counts: counts over each of these shards.
+    tokens: counts of tokens and words.
+    kept: the examples to show.
+    faults: error messages about shards that could not be read.
+    is_all: True if every example of the dataset was read.
     """
 
     shards_read: int
@@ -56,13 +66,15 @@ class DatasetSample:
 def read_sample(
     dataset: FoundDataset, most: int, vocab: str | None = None, vocabulary: Vocabulary | None = None
 ) -> DatasetSample:
-    """Read about ``most`` examples of the dataset. A shard that cannot be read becomes a fault of the sample.
+    """Read about ``most`` examples of a dataset. If a shard cannot be read, its error is added to the
+    sample's faults.
 
-    vocab: vocabulary file for shards that hold words instead of ids. vocabulary: used to count words.
+    vocab: vocabulary file for shards that contain words instead of ids.
+    vocabulary: vocabulary by which words are counted. None counts no words.
     """
     filled = [shard for shard in dataset.shards if shard.bytes]
-    # If there are many shards, take evenly spaced shards. For 64 of 200 shards these are the shards 0, 3, 6,
-    # 9, 12, ...
+    # If there are many shards, read only evenly spaced ones. For example, 64 of 200 shards are the shards 0,
+    # 3, 6, 9, 12, ...
     chosen = filled
     if len(filled) > _MOST_SHARDS:
         chosen = [filled[place * len(filled) // _MOST_SHARDS] for place in range(_MOST_SHARDS)]
@@ -83,9 +95,12 @@ def read_sample(
 
 
 def _read_shard(sample: DatasetSample, shard: FoundShard, quota: int, kept: int, vocab: str | None) -> bool:
-    """Count the first ``quota`` examples of a shard, and keep the first ``kept`` of them.
+    """Count the first examples of a shard, and keep some of them to be shown.
 
-    Return True if the shard has no more than ``quota`` examples.
+    Return True if the sample then contains all examples of the shard.
+
+    quota: number of examples to count.
+    kept: number of examples to keep.
     """
     with open_reader(
         shard.path, objective=shard.objective, vocabulary=vocab, padding_id=shard.padding_id
@@ -101,7 +116,7 @@ def _read_shard(sample: DatasetSample, shard: FoundShard, quota: int, kept: int,
         for batch in _read_first_batches(reader, quota, counts):
             counts.add(batch)
             sample.tokens.add(batch)
-            # Of the first ``kept`` examples of the shard, take those that are in this batch.
+            # Keep those examples of this batch that are among the first ``kept`` examples of the shard.
             left = kept - counts.examples + len(batch)
             sample.kept += _list_kept_examples(
                 shard, batch, counts.examples - len(batch), left, reader.layout
@@ -113,16 +128,16 @@ def _read_shard(sample: DatasetSample, shard: FoundShard, quota: int, kept: int,
 
 
 def _read_first_batches(reader: Any, quota: int, counts: ShardCounts) -> Iterator[ExampleBatch]:
-    """Yield the reader's first examples as arrays.
+    """Yield the first ``quota`` examples of a shard as arrays.
 
-    Packed rows are read whole, so there may be a few more examples than ``quota``.
+    Packed rows are read as a whole, so there may be a few more examples.
     """
     from bertdata.examples.columns import convert_to_arrays, slice_batch
 
     left = quota
     if isinstance(reader, PackReader):
         for packs in reader.packs(_BATCH):
-            packs = _cut_rows(pack_arrays(packs), left)
+            packs = _cut_rows(convert_packs_to_arrays(packs), left)
             counts.packs.update(_count_examples_by_row(packs))
             yield packs.examples
             left -= len(packs.examples)
@@ -137,9 +152,9 @@ def _read_first_batches(reader: Any, quota: int, counts: ShardCounts) -> Iterato
 
 
 def _cut_rows(packs: PackBatch, examples: int) -> PackBatch:
-    """Return the fewest first rows that hold at least this many examples."""
+    """Return the first packed rows, as few as contain at least this many examples."""
     rows = int((packs.ends < examples).sum()) + 1
-    return cut_packs(packs, 0, min(rows, len(packs)))
+    return slice_packs(packs, 0, min(rows, len(packs)))
 
 
 def _count_examples_by_row(packs: PackBatch) -> list[int]:
@@ -153,9 +168,9 @@ def _count_examples_by_row(packs: PackBatch) -> list[int]:
 def _list_kept_examples(
     shard: FoundShard, batch: ExampleBatch, first: int, most: int, layout: ShardLayout
 ) -> Iterator[KeptExample]:
-    """Yield the first ``most`` examples of a batch in full.
+    """Yield the first ``most`` examples of a batch, to be shown in full.
 
-    first: the number of the batch's first example in its shard.
+    first: number of the batch's first example in its shard.
     """
     if most <= 0:
         return

@@ -13,10 +13,10 @@ _MOST_CHARACTERS, _MOST_PIECES = 30, 12
 
 
 class SampledTokens:
-    """Counts of tokens by id, and of words by length, in tokens and in characters.
+    """Counts of tokens by id, and of words by their length in tokens and in characters.
 
-    Special tokens are not words. Without a vocabulary, only tokens are counted. A word that the end of an
-    example cuts off counts with the part that is there. The last length of each counter of words stands for
+    Special tokens do not count as words. Without a vocabulary, only tokens are counted. If the end of an
+    example cuts a word, the part in the example is counted. The last length in each count of words stands for
     all greater lengths too.
     """
 
@@ -39,7 +39,10 @@ class SampledTokens:
             self._add_words(batch, ids)
 
     def _add_words(self, batch: ExampleBatch, ids: "Array") -> None:
-        """Count the words of a batch. ids: its original token ids."""
+        """Count the words of a batch.
+
+        ids: token ids of the batch before masking.
+        """
         import numpy as np
 
         is_special, continues, characters = self._tables = self._tables or _make_token_tables(
@@ -53,7 +56,8 @@ class SampledTokens:
             begins = ~continues[ids]
         else:
             return
-        # Number the words by counting their first tokens: begins [1, 0, 1, 1, 0] -> words [0, 0, 1, 2, 2].
+        # Number the words by counting their first tokens. For example, begins [1, 0, 1, 1, 0] gives words [0,
+        # 0, 1, 2, 2].
         begins[0] = True
         words = np.cumsum(begins) - 1
         is_word = ~special[begins]
@@ -68,7 +72,7 @@ class SampledTokens:
 
 
 def restore_original_ids(batch: ExampleBatch) -> "Array":
-    """Return the token ids of a batch of arrays, with masked positions set back to their original ids."""
+    """Return the token ids of a batch as they were before masking."""
     import numpy as np
 
     from bertdata.examples.columns import compute_lengths
@@ -76,7 +80,7 @@ def restore_original_ids(batch: ExampleBatch) -> "Array":
     ids = np.array(batch.ids)
     if has_group(type(batch), MASKS):
         masks = get_masks(batch)
-        # Positions of masks count from the start of their example, so add that start for each mask.
+        # The position of a mask is counted from the start of its example, so the start is added to it.
         starts = np.asarray(batch.ends).astype(np.int64) - compute_lengths(batch.ends)
         places = np.repeat(starts, compute_lengths(masks.ends)) + np.asarray(masks.places)
         ids[places] = masks.originals
@@ -84,16 +88,16 @@ def restore_original_ids(batch: ExampleBatch) -> "Array":
 
 
 def find_special_ids(vocabulary: Vocabulary) -> set[int]:
-    """Return the ids of the special tokens, without the unknown token."""
+    """Return the ids of the special tokens, except the unknown token, which stands for a word."""
     found = (getattr(vocabulary, name) for name in ROLES if name != "unk")
     return {one for one in found if one is not None}
 
 
 def _make_token_tables(vocabulary: Any) -> tuple[Any, Any, Any]:
-    """Return three arrays, indexed by token id.
+    """Return three arrays, which are indexed by token id.
 
-    They say whether the token is special, whether it continues a word (None if the vocabulary does not tell),
-    and how many characters it has.
+    The first says whether a token is special. The second says whether it continues a word. It is None if the
+    vocabulary does not show this. The third has the number of characters of the token.
     """
     import numpy as np
 

@@ -1,4 +1,7 @@
-"""Counts over one shard: everything that statistics need, small enough to send between processes."""
+"""Counts over the examples of one shard, from which statistics are computed.
+
+They are small enough to be sent between processes.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -20,11 +23,13 @@ _BATCH = 512
 class ShardCounts:
     """Counts over the examples of one shard.
 
-    layout: sizes and settings of the records. None for a shard without records. is_measured: the file does
-        not state the sizes in ``layout``, so they are the largest found in its examples. lengths: number of
-        examples by length in tokens, padding excluded. own: further counts, which the training objective
-        defines. packs: number of packed rows by their number of sequences. Empty without packing.
-        masked_tokens: number of masked positions.
+    layout: sizes and settings of the records. None if the shard has no records.
+    is_measured: True if the file does not state the sizes in ``layout``. They are then the largest sizes in
+        its examples.
+    lengths: number of examples, by length in tokens without padding.
+    own: further counts, which the objective of the examples defines.
+    packs: number of packed rows, by their number of sequences. Empty if the examples are not packed.
+    masked_tokens: number of masked positions.
     """
 
     name: str
@@ -43,16 +48,19 @@ class ShardCounts:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens, padding excluded."""
+        """Number of tokens without padding."""
         return sum_weighted(self.lengths)
 
     @property
     def rows(self) -> int | None:
-        """Number of packed rows. Returns None if each row is a single example."""
+        """Number of packed rows.
+
+        It is None if each row is a single example.
+        """
         return self.packs.total() if self.layout and self.layout.packing else None
 
     def add(self, batch: ExampleBatch) -> None:
-        """Count the examples of a batch, a whole column at a time."""
+        """Count the examples of a batch."""
         self.lengths.update(compute_sizes(convert_to_ints(batch.ends)))
         self.masked_tokens += count_masks(batch)
         self.own.add(batch)

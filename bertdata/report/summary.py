@@ -1,8 +1,8 @@
-"""Statistics of a dataset: lengths, padding, balance of the shards, and what its objective counts.
+"""Statistics of a dataset: lengths, padding, sizes of the shards, and what its objective counts.
 
-All examples are counted. The manifest lists the shards and must agree with the counts. Two numbers come from
-the manifest alone: [UNK] tokens, and tokens that are in no example. Both refer to the input text, in which
-each token counts once.
+All examples are counted. The manifest lists the shards, and the counts must agree with it. The numbers of
+[UNK] tokens and of tokens that are in no example come only from the manifest. They refer to the input text,
+in which each token counts once.
 """
 
 from collections.abc import Mapping
@@ -35,9 +35,9 @@ class LengthHistogram:
 
 
 class Statistics:
-    """Statistics of one dataset, computed from the counts of its shards.
+    """Statistics of one dataset, which are computed from counts over its shards.
 
-    ShardError if there is no example.
+    Raises ShardError if there is no example.
     """
 
     def __init__(self, dataset: FoundDataset, counts: list[ShardCounts], mask_id: int | None = None) -> None:
@@ -54,7 +54,7 @@ class Statistics:
         self.lost_tokens = dataset.manifest.lost_tokens if dataset.manifest else None
 
     def _find_objective_statistics(self, settings: Mapping[str, Any], mask_id: int | None) -> Findings:
-        """Return the objective's statistics over all shards."""
+        """Return the statistics that the objective computes from all shards."""
         own = find_objective(self.layout.objective).counts()
         for shard in self.shards:
             if shard.examples:
@@ -71,31 +71,40 @@ class Statistics:
 
     @property
     def padding(self) -> float:
-        """Share of the positions that hold no token."""
+        """Share of the positions in all rows that are padding."""
         return 1 - self.tokens / (self.rows * self.layout.max_seq_length)
 
     @property
     def rows(self) -> int:
-        """Number of rows of ``max_seq_length`` positions. Without packing, it is the number of examples."""
+        """Number of rows of ``max_seq_length`` positions. Without packing, each example is a row."""
         return self.packs.total() or self.examples
 
     @property
-    def unknown(self) -> float | None:
-        """Share of [UNK] in the input tokens. Returns None if the manifest does not have the number."""
+    def unknown_share(self) -> float | None:
+        """Share of [UNK] among the tokens of the input text.
+
+        It is None if the manifest does not have the number.
+        """
         if self.unknown_tokens is None or not self.input_tokens:
             return None
         return self.unknown_tokens / self.input_tokens
 
     @property
-    def lost(self) -> float | None:
-        """Share of the input tokens that are in no example. Returns None if these tokens were not counted."""
+    def lost_share(self) -> float | None:
+        """Share of the tokens of the input text that are in no example.
+
+        It is None if these tokens were not counted.
+        """
         if self.lost_tokens is None or not self.input_tokens:
             return None
         return self.lost_tokens / self.input_tokens
 
     @property
     def imbalance(self) -> float:
-        """Tokens of the largest shard divided by the mean, minus 1. It is 0 if all shards are equal."""
+        """Number of tokens in the largest shard, divided by the mean of all shards, minus 1.
+
+        It is 0 if all shards are equally large.
+        """
         tokens = [shard.tokens for shard in self.shards]
         return max(tokens) * len(tokens) / sum(tokens) - 1
 
@@ -104,7 +113,7 @@ class Statistics:
         return make_histogram(self.lengths, self.layout.max_seq_length, bins)
 
     def as_json(self) -> dict[str, Any]:
-        """Return everything as ``stats --json`` prints it."""
+        """Return all statistics in the form that ``stats --json`` prints."""
         return {
             "path": self.path,
             "title": self.title,
@@ -119,9 +128,9 @@ class Statistics:
             "padding_share": round_decimals(self.padding),
             "input_tokens": self.input_tokens,
             "unknown_tokens": self.unknown_tokens,
-            "unknown_share": None if self.unknown is None else round_decimals(self.unknown),
+            "unknown_share": None if self.unknown_share is None else round_decimals(self.unknown_share),
             "lost_tokens": self.lost_tokens,
-            "lost_share": None if self.lost is None else round_decimals(self.lost),
+            "lost_share": None if self.lost_share is None else round_decimals(self.lost_share),
             **self._make_packing_json(),
             **self._make_sections_json(),
             "tokens_per_shard": self._make_balance_json(),
@@ -135,7 +144,7 @@ class Statistics:
         }
 
     def _make_packing_json(self) -> dict[str, Any]:
-        """Return the part of the JSON about packed rows. Empty without packing."""
+        """Return the part of the JSON about packed rows. It is empty if the examples are not packed."""
         if self.layout.packing is None:
             return {}
         packing = {
@@ -149,9 +158,9 @@ class Statistics:
         return {"packing": packing}
 
     def _make_sections_json(self) -> dict[str, Any]:
-        """Return the parts of the JSON about lengths and about what the objective counts.
+        """Return the parts of the JSON about lengths and about the statistics of the objective.
 
-        The objective may add numbers to the lengths.
+        The objective may also add numbers to the part about lengths.
         """
         own = self.findings.sections
         lengths = {
@@ -163,7 +172,7 @@ class Statistics:
         return {"lengths": lengths, **{name: section for name, section in own.items() if name != "lengths"}}
 
     def _make_balance_json(self) -> dict[str, Any]:
-        """Return the part of the JSON about the balance of the shards."""
+        """Return the part of the JSON about differences in size between the shards."""
         tokens = [shard.tokens for shard in self.shards]
         return {
             "min": min(tokens),
@@ -183,7 +192,7 @@ def make_histogram(lengths: Mapping[int, int], limit: int, bins: int = _BINS) ->
 
 
 def count_checked_shard(shard: FoundShard) -> ShardCounts:
-    """Count a shard of a dataset and compare the counts with the manifest.
+    """Count the examples of a shard and compare the counts with the manifest.
 
     Raises ShardError if a record is damaged or the counts differ.
     """
@@ -204,15 +213,18 @@ def count_checked_shard(shard: FoundShard) -> ShardCounts:
 
 
 def _count_input_tokens(dataset: FoundDataset) -> tuple[int | None, int | None]:
-    """Return the number of input tokens and of [UNK] among them, from the manifest. None: it does not say."""
+    """Return the number of tokens of the input text and the number of [UNK] tokens, from the manifest.
+
+    A number is None if the manifest does not have it.
+    """
     inputs = dataset.manifest.inputs if dataset.manifest else ()
     return sum(entry.tokens for entry in inputs) if inputs else None, count_unknown_tokens(inputs)
 
 
 def _find_common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:
-    """Return the layout of all shards.
+    """Return the layout that all shards have.
 
-    Raises UsageError if the shards differ, ShardError if there is no example.
+    Raises UsageError if the shards have different layouts. Raises ShardError if there is no example.
     """
     layouts = share_largest_sizes(
         (shard.name, shard.layout, shard.is_measured)

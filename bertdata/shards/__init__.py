@@ -1,4 +1,6 @@
-"""Shards: files of examples in file formats (containers) such as TFRecord, HDF5, Parquet and MDS."""
+"""Shards, which are files of examples, in file formats (containers) such as TFRecord, HDF5, Parquet and
+MDS.
+"""
 
 from bertdata.shards.containers import open_reader
 

@@ -19,15 +19,15 @@ from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck, check_batch, check_writable
 
 ROWS = 1000
-"""Rows of a record batch, the same number as ``datasets`` uses."""
+"""Number of rows in an Arrow record batch. ``datasets`` uses the same number."""
 
 
 class ArrowWriter:
     """Writer of an Arrow stream, in record batches of ROWS rows.
 
-    The file's bytes do not depend on how many examples each call of ``write`` receives.
+    The file's bytes do not depend on how the examples are divided among calls of ``write``.
 
-    has_masks: False leaves out the columns of mask labels, so that only the original text is stored.
+    has_masks: False leaves out the columns of masks, so that only the original text is stored.
     """
 
     def __init__(self, sink: Sink, layout: ShardLayout, *, has_masks: bool = True) -> None:
@@ -70,7 +70,10 @@ def _find_arrow_type(field: Field) -> Any:
 
 
 def _encode_field(block: ExampleBatch, field: Field, column: Column) -> Any:
-    """Return the field of a checked block as an Arrow array."""
+    """Return the values of a field, for a block of checked examples, as an Arrow array.
+
+    column: the column of the block that the field is made from.
+    """
     pyarrow = load_pyarrow()
     values = np.asarray(getattr(block, column.name))
     kind = np.dtype(field.type)
@@ -84,10 +87,13 @@ def _encode_field(block: ExampleBatch, field: Field, column: Column) -> Any:
 
 
 def _make_items(block: ExampleBatch, field: Field, values: Array, ends: Array, kind: np.dtype[Any]) -> Array:
-    """Return the concatenated items of a list column. ends: end of each example's list in them.
+    """Return the items of a field's lists, one list after another.
 
-    A field's ``source`` says how its items are derived from the batch's column, for example as the items
-    themselves or as a 1 for each item.
+    field: its ``source`` says how the items are made from the column, for example as the items themselves or
+    as a 1 for each item.
+    values: the column's items.
+    ends: for each example, the index after the last item of its list.
+    kind: item type of the result.
     """
     total = int(ends[-1]) if len(ends) else 0
     if field.source == "values":

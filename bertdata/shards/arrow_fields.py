@@ -1,4 +1,4 @@
-"""Columns and features of datasets that Hugging Face's ``datasets`` saves on disk.
+"""The columns of datasets that Hugging Face's ``datasets`` saves on disk, and their description.
 
 The columns are a model's inputs and labels without padding, under Hugging Face's names (``input_ids`` and so
 on). Examples without masks have no columns for mask labels.
@@ -16,19 +16,19 @@ from bertdata.examples.groups import MASKS, find_mask_columns, has_group
 from bertdata.examples.objective import Objective
 
 FEATURES = "huggingface"
-"""Metadata key in a file's Arrow schema under which ``datasets`` stores the column types as JSON."""
+"""Key in the metadata of an Arrow schema. There ``datasets`` stores the columns' types as JSON."""
 
 OBJECTIVE = "bertdata.objective"
-"""Metadata key in a file's Arrow schema under which bertdata stores the objective's name."""
+"""Key in the metadata of an Arrow schema. There bertdata stores the objective's name."""
 
 _TYPES = {"ones": "bool", "after": "int8"}
 
 
 def list_arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Field]:
-    """Return the Arrow columns for examples of this objective, by column name.
+    """Return the Arrow columns in which examples of this objective are stored, by column name.
 
-    The shape of each column is ``*`` (a list per row) or ``1`` (a single value per row). SettingsError if
-    some part of an example cannot be stored in any column.
+    The shape of a column is ``*`` for a list per example, or ``1`` for a single value. SettingsError if some
+    part of an example has no column.
     """
     kind = objective.batch_type
     columns = map_columns_by_name(kind)
@@ -52,8 +52,9 @@ def list_arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Fie
 
 
 def _has_item_per_mask(objective: Objective, column: Any) -> bool:
-    """Return True if the batch column has one item per masked position, or if it holds the end offsets of
-    such a column.
+    """Return True if a batch column belongs to the masks.
+
+    It then has one item per masked position, or it holds the end offsets of such a column.
     """
     kind = objective.batch_type
     if not has_group(kind, MASKS):
@@ -62,14 +63,14 @@ def _has_item_per_mask(objective: Objective, column: Any) -> bool:
 
 
 def _make_list_field(field: Field) -> Field:
-    """Return the field as a list of any length with a narrow item type, instead of a padded row."""
+    """Return the field as a list of any length without padding, with a small integer type."""
     if field.shape == "1":
         return field
     return replace(field, shape="*", type=_TYPES.get(field.source, "int32"))
 
 
 def describe_features(fields: Fields) -> dict[str, Any]:
-    """Return the columns' types (``features``) in the JSON form of ``datasets`` 4 and newer."""
+    """Return the columns' types in the JSON form that ``datasets`` calls features, from its version 4 on."""
     found: dict[str, Any] = {}
     for name, field in fields.items():
         value = {"dtype": field.type, "_type": "Value"}
@@ -78,12 +79,12 @@ def describe_features(fields: Fields) -> dict[str, Any]:
 
 
 def dump_features(fields: Fields) -> str:
-    """Return the columns' types as JSON, to be stored under the schema's metadata key FEATURES."""
+    """Return the columns' types as the JSON text that is stored under the metadata key FEATURES."""
     return json.dumps({"info": {"features": describe_features(fields)}})
 
 
 def dump_dataset_info(fields: Fields) -> bytes:
-    """Return the contents of ``dataset_info.json``, which tells ``datasets`` the columns' types."""
+    """Return the contents of ``dataset_info.json``, from which ``datasets`` reads the columns' types."""
     info = {
         "citation": "",
         "description": "",
@@ -95,10 +96,12 @@ def dump_dataset_info(fields: Fields) -> bytes:
 
 
 def dump_dataset_state(contents: Mapping[str, str]) -> bytes:
-    """Return the contents of ``state.json``, which tells ``datasets`` the data files and a fingerprint.
+    """Return the contents of ``state.json``, from which ``datasets`` reads the names of the data files and a
+    fingerprint.
 
-    contents: content md5 by name of the data file, in order. The fingerprint (16 hexadecimal digits) is
-    computed from these md5s only.
+    The fingerprint has 16 hexadecimal digits and depends only on the content md5s.
+
+    contents: content md5 of each data file by its name, in the order of the files.
     """
     digest = hashlib.blake2b("".join(contents.values()).encode(), digest_size=8).hexdigest()
     state: dict[str, Any] = {

@@ -1,8 +1,8 @@
 """Read files of Hugging Face's ``datasets``: Arrow IPC streams with one row per example.
 
-Files that bertdata wrote store the objective and the sizes in the schema's metadata. For other files the
-caller names the objective, and the sizes are the largest in the file. Columns unknown to the objective are
-ignored. Padding, where ``attention_mask`` is 0, is dropped.
+Files that bertdata wrote store the objective and the sizes of examples in the schema's metadata. For other
+files the caller names the objective, and the sizes are measured in the file. Columns that the objective does
+not have are ignored. Padding, which is where ``attention_mask`` is 0, is dropped.
 
 This module imports NumPy.
 """
@@ -27,8 +27,9 @@ from bertdata.shards.protocol import ShardReader
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 
 MASKED_SHARE = 0.15
-"""If the examples have no masks, the layout gets room for this share of the longest example's ids, since
-masks may be drawn later. ``create`` uses the same share.
+"""If a file's examples have no masks, the layout allows masks for this share of the longest example's ids.
+
+Masks may be drawn later, while the file is read. ``create`` uses the same share.
 """
 
 _FILE_FORMAT = b"ARROW1"
@@ -36,14 +37,14 @@ _END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 
 
 class ArrowReader(ShardReader):
-    """Reader of a stream from ``datasets`` or bertdata, with any integer types."""
+    """Reader of an Arrow stream that ``datasets`` or bertdata wrote, with any integer types."""
 
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """Open the stream and read or measure the sizes of its examples.
+        """Open the stream, and find the sizes of its examples.
 
-        objective: the examples' objective, or None to take its name from the file's metadata.
+        objective: the examples' objective. None takes the one that the file's metadata names.
         """
         self._name, self._errors = name, list_pyarrow_errors()
         self._file = file
@@ -82,7 +83,7 @@ class ArrowReader(ShardReader):
             yield convert_to_item_types(block)
 
     def _read_record_batches(self) -> Iterator[Any]:
-        """Yield the stream's Arrow record batches, without empty ones."""
+        """Yield the stream's Arrow record batches. Empty ones are left out."""
         try:
             for records in _iterate_record_batches(_open_stream(self._file)):
                 records.validate(full=True)
@@ -95,7 +96,9 @@ class ArrowReader(ShardReader):
         return ShardError(f"{self._name}: not a readable Arrow stream ({' '.join(str(error).split())})")
 
     def _check_fields(self, objective: Objective) -> Fields:
-        """Return the columns to read. ShardError if a column is missing or has a wrong type."""
+        """Return the columns that can be read from the file. ShardError if a column is missing or has a wrong
+        type.
+        """
         is_kind = import_module("pyarrow.types")
         found: dict[str, Field] = {}
         for name, field in list_arrow_fields(objective, has_masks=True).items():
@@ -116,14 +119,16 @@ class ArrowReader(ShardReader):
         return found
 
     def _has_item_per_mask(self, field: Field) -> bool:
-        """Return True if the field has one item per masked position. Files without masks lack such fields."""
+        """Return True if a field has one item per masked position. Files without masks do not have such
+        fields.
+        """
         kind = self._kind
         return has_group(kind, MASKS) and self._columns[field.of].ends == find_mask_columns(kind).ends.name
 
     def _measure_sizes(self) -> tuple[int, dict[str, int]]:
-        """Return the number of rows, and the largest value of each size, such as most ids per example.
+        """Return the number of rows, and the largest sizes of the examples by name, such as the most ids.
 
-        The sizes are only measured if the file does not record them. Otherwise all returned sizes are 0.
+        If the file stores the sizes itself, they are not measured, and 0 is returned for each.
         """
         rows, largest = 0, dict.fromkeys(self._kind.sizes(), 0)
         for records in self._read_record_batches():
@@ -138,8 +143,8 @@ class ArrowReader(ShardReader):
     def _find_layout(
         self, objective: str, metadata: dict[bytes, bytes], largest: dict[str, int]
     ) -> ShardLayout:
-        # Sizes from the metadata if bertdata wrote the file, else the largest in the file. A file without any
-        # masks still needs room for them, since masks may be drawn while it is read.
+        # The sizes come from the metadata if bertdata wrote the file, otherwise from the largest examples. A
+        # file without masks gets room for them, because masks may be drawn while it is read.
         sizes: dict[str, int] = largest
         if not self.is_measured:
             sizes = {what: read_size(metadata, what, self._name) for what in self._kind.sizes()}
@@ -152,13 +157,13 @@ class ArrowReader(ShardReader):
         return layout
 
     def _decode_examples(self, records: Any, record: RecordCheck) -> ExampleBatch:
-        """Convert an Arrow record batch to an ExampleBatch. Its values are not yet checked.
+        """Convert an Arrow record batch to an ExampleBatch, whose values are not checked yet.
 
-        ShardError if two lists of a row should have equal lengths but do not.
+        ShardError if two lists of a row should have the same length but do not.
         """
-        # 1. Read the list columns. 2. Find the padding. 3. Convert each column, without padding, to the
-        # columns of an ExampleBatch. A list with an item per id becomes something smaller: labels become a
-        # column with an item per mask, token types become the length of the first segment.
+        # First read the list columns, then find the padding, then convert each column without its padding.
+        # Lists with an item per id become something smaller: labels become a column with an item per mask,
+        # and token types become the length of segment A.
         lists = {
             name: _read_lists(records, name, record)
             for name, field in self._fields.items()
@@ -171,19 +176,21 @@ class ArrowReader(ShardReader):
             if field.shape == "1":
                 found[column.name] = _read_scalars(records, name, record)
             elif field.source == "values" and column.ends != IDS_ENDS:
-                self._store_items(found, column, *lists[name], name, record)
+                self._store_list(found, column, *lists[name], name, record)
             else:
-                self._store_of_ids(found, field, *_drop_padding(*lists[name], used), name, record)
-        for column in self._columns.values():  # empty mask columns, for examples without masks
+                self._store_list_per_id(found, field, *_drop_padding(*lists[name], used), name, record)
+        for column in self._columns.values():  # If the file has no masks, their columns are empty.
             if column.name not in found:
                 is_ends = column.name in self._kind.ragged()
                 found[column.name] = np.zeros(records.num_rows if is_ends else 0, np.uint32)
         return self._kind(**found)
 
     def _find_padding(self, lists: dict[str, tuple[Array, Array]], record: RecordCheck) -> Array | None:
-        """Return a boolean for each id: True for a token, False for padding. None if there is no padding.
+        """Return for each id of the record batch True if it is a token, False if it is padding.
 
-        The column attention_mask decides. A file without it has no padding.
+        The column attention_mask says so. None if there is no padding, or no such column.
+
+        lists: values and end offsets of each list column, by name.
         """
         ids = next(
             name for name, field in self._fields.items() if field.of == "ids" and field.source == "values"
@@ -196,16 +203,16 @@ class ArrowReader(ShardReader):
             return None
         values, ends = lists[ones[0]]
         mask: Array = values != 0
-        # In an example, padding must come last. A 1 directly after a 0 in attention_mask is therefore an
-        # error, unless it is the first position of an example. For example, two examples 1 1 0 and 1 0 are
-        # allowed, but an example 1 0 1 is not.
+        # Padding must come last in an example. So a 1 directly after a 0 in attention_mask is an error,
+        # unless it is the first position of an example. The two examples 1 1 0 and 1 0, for instance, are
+        # allowed, but the example 1 0 1 is not.
         falls = np.zeros(len(mask), bool)
         falls[1:] = mask[1:] & ~mask[:-1]
         falls[(ends - compute_lengths(ends))[compute_lengths(ends) > 0]] = False
         record.refuse_items(falls, ends, lambda _: f"{ones[0]} is not ones, then zeros")
         return mask
 
-    def _store_items(
+    def _store_list(
         self,
         found: dict[str, Any],
         column: Column,
@@ -217,16 +224,22 @@ class ArrowReader(ShardReader):
         found[column.name] = values
         _check_equal(name, ends, f"{column.ends}", found.setdefault(str(column.ends), ends), record)
 
-    def _store_of_ids(
+    def _store_list_per_id(
         self, found: dict[str, Any], field: Field, values: Array, ends: Array, name: str, record: RecordCheck
     ) -> None:
-        """Convert a list with one item per id to a batch column, and store the column in ``found``."""
+        """Convert a list with one item per id to a column of the batch, and store the column in ``found``.
+
+        found: the columns of the batch by name.
+        values: the items of all lists.
+        ends: for each example, the index after the last item of its list.
+        name: the field's name, for errors.
+        """
         found[IDS_ENDS] = ends
         column = self._columns[field.of]
         if field.source == "values":
             found[column.name] = values
-        # The column is stored as zeros, then ones: token types 0 0 0 1 1 become the number of leading zeros,
-        # 3.
+        # Such a list is zeros, then ones. The column holds the number of leading zeros: token types 0 0 0 1 1
+        # become 3.
         elif field.source == "after":
             sizes = compute_lengths(ends)
             ones = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
@@ -235,8 +248,8 @@ class ArrowReader(ShardReader):
             wrong = values != (within >= np.repeat(first, sizes))
             record.refuse_items(wrong, ends, lambda _: f"{name} is not zeros, then ones")
             found[column.name] = first
-        # The column is stored as a value per position, with -100 where nothing is masked: labels -100 7 -100
-        # become position 1 and original id 7.
+        # Such a list has a value per position, and -100 where nothing is masked. The columns hold only the
+        # masked positions: labels -100 7 -100 become position 1 with the original id 7.
         elif field.source == "placed":
             self._store_masks(found, column, values, ends, values != field.padding)
 
@@ -252,7 +265,9 @@ class ArrowReader(ShardReader):
 
 
 def _open_stream(file: IO[bytes]) -> Any:
-    """Open a stream, or a file in Arrow's file format. ValueError for a stream without its end marker."""
+    """Open an Arrow stream, or a file in Arrow's file format. ValueError for a stream without its end
+    marker.
+    """
     ipc, view = import_module("pyarrow.ipc"), FileView(file)
     is_file = view.read_at(0, len(_FILE_FORMAT)) == _FILE_FORMAT
     end = view.read_at(max(0, view.size - len(_END_OF_STREAM)), len(_END_OF_STREAM))
@@ -271,7 +286,12 @@ def _iterate_record_batches(reader: Any) -> Iterator[Any]:
 
 
 def _drop_padding(values: Array, ends: Array, used: Array | None) -> tuple[Array, Array]:
-    """Drop the values that ``used`` marks as padding, and return the rest with the new end of each list."""
+    """Remove padding from lists. Return the remaining values and the new end of each list.
+
+    values: the items of all lists.
+    ends: for each list, the index after its last item.
+    used: for each item False if it is padding. None if there is no padding.
+    """
     if used is None:
         return values, ends
     return values[used], np.concatenate([[0], np.cumsum(used)])[ends]
@@ -283,7 +303,7 @@ def _check_equal(name: str, ends: Array, of: str, expected: Array, record: Recor
 
 
 def _read_lists(records: Any, name: str, record: RecordCheck) -> tuple[Array, Array]:
-    """Return the concatenated values of a column of lists, and where each list ends in them."""
+    """Return the values of all lists of a column, and for each list the index after its last value."""
     column = records.column(name)
     record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a list")
     pyarrow = load_pyarrow()

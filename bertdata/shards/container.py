@@ -1,4 +1,4 @@
-"""Base class of the containers, which are file formats for examples.
+"""Base class of the containers. A container is a file format for examples.
 
 Each container is a subclass. ``bertdata.shards.containers.CONTAINERS`` lists all of them by name.
 """
@@ -16,13 +16,16 @@ from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadRequest:
-    """What a caller knows about a shard that the file itself may not say.
+    """What the caller knows about a shard that is to be read, but that the file itself may not say.
 
     name: path of the shard, for errors and to find files next to it.
-    padding_id: id at padded positions of a TFRecord. None to take it from the first record.
-    layout: the layout of the shard's dataset, if known.
-    vocabulary: path or name of the vocabulary for LDDL's words. None for vocab.txt next to the shard.
-    ids_type: integer type of the ids if an MDS shard stores them as plain bytes, which do not record it.
+    engine: the C++ kernel or its pure-Python version. None means the kernel if it is available.
+    objective: the examples' objective. None takes the one that the file names.
+    vocabulary: path or name of the vocabulary for LDDL's words. None means the vocabulary file next to the
+    shard.
+    padding_id: id at padded positions of a TFRecord. None takes it from the first record.
+    layout: layout of the shard's dataset. None if it is unknown.
+    ids_type: integer type of the ids in an MDS shard that stores them as plain bytes, which do not show it.
     """
 
     name: str
@@ -35,47 +38,59 @@ class ReadRequest:
 
 
 class Container:
-    """A file format for examples. It recognises its files and makes their writers and readers.
+    """A file format for examples. It recognises its files, and makes writers and readers for them.
 
     Modules that need an optional package are imported only inside the methods.
     """
 
     name: ClassVar[str]
-    """Name of the container in manifests and for --format. New files get it as their ending."""
+    """Name of the container in manifests and for --format. It is also the file name ending of new files."""
 
     form: ClassVar[OutputFormat]
-    """Type of output that a file of this container is, for containers that ``create`` writes."""
+    """How the command-line tools describe a file of this container as output. Only containers that ``create``
+    writes have it.
+    """
 
     ending: ClassVar[str] = ""
-    """Regular expression for file name endings. Empty if the only ending is ``name``."""
+    """Regular expression for the endings of file names. If it is empty, the only ending is ``name``."""
 
     first_bytes: ClassVar[tuple[bytes, ...]] = ()
-    """Byte sequences with which a file of this container may begin."""
+    """Byte sequences with which files of this container begin. A file may have any of them."""
 
-    is_told_by_name: ClassVar[bool] = False
-    """True if a file with an ending of this container always belongs to it, whatever its first bytes are."""
+    is_recognised_by_name: ClassVar[bool] = False
+    """True if the file name's ending alone decides that a file belongs to this container, without its first
+    bytes.
+    """
 
-    is_looked_for: ClassVar[bool] = True
-    """True if files with an ending of this container count as shards in a directory without a manifest."""
+    is_found_in_directories: ClassVar[bool] = True
+    """True if a directory without a manifest is searched for files with an ending of this container."""
 
     is_canonical: ClassVar[bool] = False
-    """True if the md5 of a file equals the content md5 of its examples."""
+    """True if the md5 of a file is the same as the content md5 of its examples."""
 
     holds_word_starts: ClassVar[bool] = True
-    """False if the container has no place for the marks of word starts in examples without masks."""
+    """False if examples without masks cannot store in this container where words start."""
 
-    def is_name(self, path: str) -> bool:
+    def matches_name(self, path: str) -> bool:
         """Return True if the file name has an ending of this container."""
         ending = path.rsplit(".", 1)[-1].lower()
         return re.fullmatch(self.ending or re.escape(self.name), ending) is not None
 
     def check_examples(self, batch_type: type[ExampleBatch], objective: str, *, has_masks: bool) -> None:
-        """Raise SettingsError if the container cannot hold these examples."""
+        """Raise SettingsError if the container cannot hold examples of this type.
+
+        objective: the objective's name, for the message.
+        has_masks: True if masks are already applied to the examples.
+        """
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
-        """Return a writer for a shard. name: the shard, for errors."""
+        """Return an object that writes examples to a shard.
+
+        sink: receives the shard's bytes.
+        name: the shard, for errors.
+        """
         raise NotImplementedError(f"{self.name}: is written by convert alone")
 
     def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
-        """Return a reader for a shard whose rows are not packed."""
+        """Return an object that reads examples from a shard whose rows are not packed."""
         raise NotImplementedError(f"{self.name}: is read as another container")

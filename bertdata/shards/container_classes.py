@@ -1,4 +1,4 @@
-"""The containers of examples: a class for each format that creates its writer and its reader."""
+"""The containers of examples. Each class makes the writer and the reader of one file format."""
 
 from typing import Any, BinaryIO
 
@@ -23,14 +23,14 @@ from bertdata.tokens.load import vocabulary_of
 
 
 class TFRecord(Container):
-    """TensorFlow's records of Example messages.
+    """TFRecord, TensorFlow's file format, with a serialised ``tf.train.Example`` message per example.
 
     Any file that no other container recognises is read as TFRecord.
     """
 
     name = "tfrecord"
     form = outputs.TFRECORD
-    ending = r"tfrecords?|tfrecord-\d+-of-\d+"  # ELECTRA's files end in a number
+    ending = r"tfrecords?|tfrecord-\d+-of-\d+"  # the names of ELECTRA's files end in a number
     is_canonical = True
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
@@ -46,7 +46,7 @@ class TFRecord(Container):
 
 
 class Hdf5(Container):
-    """HDF5 with one row per example.
+    """HDF5, with one example per row.
 
     Rows are padded to a fixed length, or have a varying length as in NVIDIA's files for MLPerf.
     """
@@ -70,11 +70,11 @@ class Hdf5(Container):
 
 
 class Parquet(Container):
-    """Parquet with lists of ids, or LDDL's Parquet with words instead of ids."""
+    """Parquet, with lists of ids, or with words instead of ids as in LDDL's files."""
 
     name = "parquet"
     form = outputs.PARQUET
-    ending = r"parquet|pq|parquet_\d+"  # LDDL's bins end in a number
+    ending = r"parquet|pq|parquet_\d+"  # the file names of LDDL's length bins end in a number
     first_bytes = (b"PAR1",)
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
@@ -88,20 +88,23 @@ class Parquet(Container):
         if is_lddl_file(file):
             from bertdata.shards.lddl import LddlReader
 
-            words = _find_words(known.name, known.vocabulary)
+            words = _load_words(known.name, known.vocabulary)
             return LddlReader(file, known.name, words, known.objective)
         return ParquetReader(file, known.name, known.objective)
 
 
 class Mds(Container):
-    """Mosaic's MDS with unmasked ids. An ``index.json`` is read as the sequence of all shards it lists."""
+    """MDS, the file format of Mosaic's Streaming, with unmasked ids.
+
+    If the file is an ``index.json``, all shards that it lists are read one after another.
+    """
 
     name = MDS
     form = outputs.MDS
-    is_told_by_name = True
+    is_recognised_by_name = True
     holds_word_starts = False
 
-    def is_name(self, path: str) -> bool:
+    def matches_name(self, path: str) -> bool:
         return is_mds_name(path)
 
     def check_examples(self, batch_type: type[ExampleBatch], objective: str, *, has_masks: bool) -> None:
@@ -116,8 +119,8 @@ class Mds(Container):
     def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
         """Return a reader for an MDS shard, or for all shards that an ``index.json`` lists.
 
-        MDS does not record how long examples may be. The limit comes from the manifest next to the shard.
-        Without a manifest it is the longest example.
+        MDS does not record how long examples may be. The manifest next to the shard gives the limit. Without
+        a manifest, the longest example does.
         """
         load_numpy()
         from bertdata.shards.mds.container import MdsDirectoryReader, MdsReader
@@ -131,12 +134,12 @@ class Mds(Container):
 
 
 class Arrow(Container):
-    """Arrow streams of Hugging Face's ``datasets``, as ``convert --to arrow`` writes them."""
+    """The Arrow streams of Hugging Face's ``datasets``. ``convert --to arrow`` writes them."""
 
     name = "arrow"
     first_bytes = (b"\xff\xff\xff\xff", b"ARRO")
 
-    def is_name(self, path: str) -> bool:
+    def matches_name(self, path: str) -> bool:
         return path.endswith(".arrow")
 
     def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
@@ -147,13 +150,14 @@ class Arrow(Container):
 
 
 class Fairseq(Container):
-    """fairseq's .bin with its .idx, as ``convert --to fairseq`` writes them."""
+    """fairseq's .bin with the .idx next to it. ``convert --to fairseq`` writes them."""
 
     name = "fairseq"
-    is_told_by_name = True
-    is_looked_for = False  # bertdata.dataset.discover finds a .bin by the .idx next to it
+    is_recognised_by_name = True
+    # A .bin counts as a shard only if there is an .idx next to it, which bertdata.dataset.discover checks.
+    is_found_in_directories = False
 
-    def is_name(self, path: str) -> bool:
+    def matches_name(self, path: str) -> bool:
         return path.endswith(".bin")
 
     def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
@@ -164,7 +168,9 @@ class Fairseq(Container):
 
 
 class NvidiaMlperf(Hdf5):
-    """HDF5 with rows of varying length, as ``convert --to nvidia-mlperf`` writes it."""
+    """HDF5 with rows of varying length, as NVIDIA's files for MLPerf. ``convert --to nvidia-mlperf`` writes
+    it.
+    """
 
     name = "nvidia-mlperf"
 
@@ -175,7 +181,7 @@ class NvidiaMlperf(Hdf5):
 
 
 class Lddl(Parquet):
-    """LDDL's Parquet, as ``convert --to lddl`` writes it with a vocabulary."""
+    """LDDL's Parquet, which holds words. ``convert --to lddl`` writes it, with the help of a vocabulary."""
 
     name = "lddl"
 
@@ -184,7 +190,9 @@ class Lddl(Parquet):
 
 
 def _refuse_other_files(file: BinaryIO, name: str) -> None:
-    """Raise ShardError, with a remedy, if the file is clearly no TFRecord, such as a compressed file."""
+    """Raise ShardError if the file is clearly no TFRecord, for example a compressed file. The message has a
+    remedy.
+    """
     head = file.read(HEAD_BYTES)
     file.seek(0)
     kind = find_signature(head, name)
@@ -193,9 +201,10 @@ def _refuse_other_files(file: BinaryIO, name: str) -> None:
 
 
 def _read_sizes(shard: str) -> dict[str, int] | None:
-    """Return the examples' largest sizes, by name, from the manifest next to the shard.
+    """Return the largest sizes of the examples by name, such as the most ids, from the manifest next to the
+    shard.
 
-    None if there is no manifest or it does not list the shard.
+    None if there is no manifest, or if it does not list the shard.
     """
     manifest = _read_manifest(shard)
     if manifest is None:
@@ -206,11 +215,12 @@ def _read_sizes(shard: str) -> dict[str, int] | None:
     }
 
 
-def _find_words(shard: str, vocabulary: str | None) -> Vocabulary:
-    """Load the vocabulary that converts an LDDL shard's words to ids.
+def _load_words(shard: str, vocabulary: str | None) -> Vocabulary:
+    """Load the vocabulary that converts the words of an LDDL shard to ids.
 
-    vocabulary: path or name from the user. None takes the vocabulary file next to the shard. ShardError if
-    its md5 differs from the md5 in the manifest next to the shard.
+    ShardError if its md5 differs from the md5 in the manifest next to the shard.
+
+    vocabulary: path or name that the user gave. None means the vocabulary file next to the shard.
     """
     manifest = _read_manifest(shard)
     tokenizer = manifest["settings"]["tokenizer"] if manifest else None
@@ -234,9 +244,9 @@ def _find_words(shard: str, vocabulary: str | None) -> Vocabulary:
 
 
 def _read_manifest(shard: str) -> dict[str, Any] | None:
-    """Return the JSON of the manifest next to the shard, converted to the latest manifest version.
+    """Read the manifest next to the shard. Return its JSON, converted to the latest version of manifests.
 
-    None if there is no manifest or it does not list the shard.
+    None if there is no manifest, or if it does not list the shard.
     """
     path = storage.join(storage.get_parent(shard), MANIFEST_NAME)
     if not storage.exists(path):

@@ -1,6 +1,7 @@
-"""All containers by name, and recognition of a file's container. ``container_classes`` defines them.
+"""All containers by name, and functions that find the container of a file. ``container_classes`` defines
+them.
 
-The readers of files of packed rows, which hold several examples per row, return single examples.
+Files of packed rows, which hold several examples per row, are read as single examples.
 ``bertdata.shards.packed`` writes such files.
 """
 
@@ -25,10 +26,10 @@ CONTAINERS: dict[str, Container] = {
     one.name: one
     for one in (TFRecord(), Hdf5(), Parquet(), Mds(), Arrow(), Fairseq(), NvidiaMlperf(), Lddl())
 }
-"""Containers by name. FORMATS lists those that ``create`` can write.
+"""All containers by name. FORMATS lists the names of those that ``create`` can write.
 
-A file belongs to the first container whose name or first bytes match. Variants of HDF5 and Parquet from other
-programs therefore come after the plain formats.
+A file belongs to the first container whose file name or first bytes match. The variants of HDF5 and Parquet
+that other programs use therefore come after the plain formats.
 """
 
 NVIDIA_MLPERF, LDDL, ARROW, FAIRSEQ = NvidiaMlperf.name, Lddl.name, Arrow.name, Fairseq.name
@@ -44,19 +45,24 @@ def find_container(format: str) -> Container:
 def make_writer(
     format: str, sink: Sink, layout: ShardLayout, engine: Engine | None = None, name: str | None = None
 ) -> ShardWriter:
-    """Return a writer of the container with this name. name: the shard, for errors."""
+    """Return an object that writes examples to a shard in the container with this name.
+
+    format: name of the container.
+    sink: receives the shard's bytes.
+    name: the shard, for errors.
+    """
     return find_container(format).make_writer(sink, layout, engine, name or f"{format} shard")
 
 
 def recognise_container(file: BinaryIO, name: str) -> Container:
-    """Return the container of a file, recognised by its name or its first bytes. The file is rewound.
+    """Return the container to which a file belongs, judged by its name and its first bytes.
 
-    TFRecord is the default.
+    If nothing matches, it is TFRecord. The file is rewound.
     """
     if storage.get_base_name(name) == INDEX_NAME:
         return CONTAINERS[MDS]
     for container in CONTAINERS.values():
-        if container.is_told_by_name and container.is_name(name):
+        if container.is_recognised_by_name and container.matches_name(name):
             return container
     head = file.read(max(len(begin) for one in CONTAINERS.values() for begin in one.first_bytes))
     file.seek(0)
@@ -74,12 +80,13 @@ def make_reader(
     layout: ShardLayout | None = None,
     ids_type: str | None = None,
 ) -> ShardReader:
-    """Return a reader for a file of any container. Arguments not described here are fields of ReadRequest.
+    """Return an object that reads examples from a file of any container. The reader of packed rows is a
+    PackReader.
 
-    The reader of a file of packed rows is a PackReader.
-    objective: name of the examples' objective. None takes the name stored in the file, or else the built-in
-    objective whose fields match the file's. A user's objective must already be loaded with
-    ``find_objective``, because reading a file must not import code.
+    objective: name of the examples' objective. None takes the name stored in the file. If there is none, the
+    built-in objective with the file's fields is taken. A user's objective must be loaded with
+    ``find_objective`` before, because reading a file must not import code.
+    The other arguments are described in ReadRequest.
     """
     container = recognise_container(file, name)
     known = ReadRequest(
@@ -104,25 +111,28 @@ def open_reader(
     padding_id: int | None = None,
     ids_type: str | None = None,
 ) -> Iterator[ShardReader]:
-    """Open the shard at this path or URL and return its reader. The arguments are those of make_reader."""
+    """Open the shard at a path or URL and yield its reader. The arguments are those of make_reader."""
     name = os.fspath(path)
     with storage.open_input(name) as file:
         yield make_reader(file, name, engine, objective, vocabulary, padding_id, ids_type=ids_type)
 
 
 def find_container_by_name(path: str) -> Container | None:
-    """Return the container that the file name's ending belongs to, or None."""
-    return next((one for one in CONTAINERS.values() if one.is_name(path)), None)
+    """Return the container to which the ending of a file name belongs, or None."""
+    return next((one for one in CONTAINERS.values() if one.matches_name(path)), None)
 
 
 def is_shard_name(path: str) -> bool:
     """Return True if a file with this name counts as a shard in a directory without a manifest."""
     container = find_container_by_name(path)
-    return container is not None and container.is_looked_for
+    return container is not None and container.is_found_in_directories
 
 
-def find_format(path: str) -> str:
-    """Return the format that the file name's ending belongs to. ShardError unless ``create`` can write it."""
+def find_writable_format(path: str) -> str:
+    """Return the name of the container to which the ending of a file name belongs.
+
+    ShardError if there is none that ``create`` can write.
+    """
     container = find_container_by_name(path)
     if container is None or container.name not in FORMATS:
         known = ", .".join(FORMATS)
@@ -143,7 +153,7 @@ __all__ = [
     "find_container_by_name",
     "recognise_container",
     "find_container",
-    "find_format",
+    "find_writable_format",
     "is_shard_name",
     "make_reader",
     "make_writer",

@@ -1,7 +1,7 @@
-"""The content md5 of a shard: the md5 of its examples in canonical TFRecord form.
+"""Computes the content md5 of a shard, which is the md5 of its examples as TFRecords in canonical form.
 
-The same examples have the same content md5 in any container and from any program. For packed rows it is the
-content md5 of the unpacked examples, in the order of the rows.
+The same examples have the same content md5 in any container and from any program. Packed rows have the
+content md5 of their examples, in the order of the rows.
 """
 
 import hashlib
@@ -35,8 +35,8 @@ def compute_content_md5(path: str, engine: Engine | None = None, objective: str 
     return digest.hexdigest()
 
 
-def count_readable(path: str, engine: Engine | None = None, objective: str | None = None) -> int:
-    """Read every record of a shard and return the number of examples.
+def count_readable_examples(path: str, engine: Engine | None = None, objective: str | None = None) -> int:
+    """Read every record of a shard, and return the number of examples if all can be read.
 
     ShardError names the first damaged record.
     """
@@ -47,6 +47,8 @@ def count_readable(path: str, engine: Engine | None = None, objective: str | Non
 
 
 def is_plain_tfrecord(file: BinaryIO, name: str) -> bool:
-    """Return True for a TFRecord file whose records are not packed rows. The file is rewound."""
+    """Return True if a file is a TFRecord whose records are single examples, not packed rows. The file is
+    rewound.
+    """
     container = recognise_container(file, name)
     return container.is_canonical and make_pack_reader(file, name, container.name) is None

@@ -20,7 +20,10 @@ _TABLE = tuple(_make_table_entry(byte) for byte in range(256))
 
 
 def compute_crc32c(data: bytes) -> int:
-    """Return the checksum defined in RFC 3720. ``crc32c(b"123456789") == 0xE3069283``."""
+    """Return the CRC-32C checksum of the data, as RFC 3720 defines it.
+
+    For example, ``compute_crc32c(b"123456789") == 0xE3069283``.
+    """
     crc = 0xFFFFFFFF
     for byte in data:
         crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]
@@ -28,18 +31,19 @@ def compute_crc32c(data: bytes) -> int:
 
 
 def compute_masked_crc32c(data: bytes) -> int:
-    """Return the data's CRC-32C in the masked form that TFRecord files store: rotated, plus a constant."""
+    """Return the checksum of the data in the masked form that TFRecord files store."""
     return mask_checksum(compute_crc32c(data))
 
 
 def mask_checksum(crc: int) -> int:
-    """Rotate the checksum right by 15 bits and add a constant, as TensorFlow does.
+    """Convert a CRC-32C to the masked form that TFRecord files store: rotated right by 15 bits, plus a
+    constant.
 
-    A checksum of data that itself contains checksums is weak. Masking avoids this.
+    A checksum of data that itself contains checksums is weak. The masked form avoids this.
     """
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def compute_masked_checksum(data: Any) -> int:
-    """Return a buffer's masked CRC-32C as compute_masked_crc32c does, with the native kernel if possible."""
+    """Return the same as ``compute_masked_crc32c``, computed by the C++ kernel if it is available."""
     return mask_checksum(kernels.crc32c(data) if available() else compute_crc32c(bytes(data)))

@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 Features = dict[str, "list[int] | array[float] | tuple[bytes, ...] | None"]
-"""Values by key: a list of ints, an array of C floats or a tuple of byte strings. None for an empty feature.
+"""The features of an Example message by key: a list of integers, an array of 32-bit floats, or a tuple of
+byte strings.
+
+None stands for a feature without values.
 """
 
 _BYTES_LIST, _FLOAT_LIST, _INT64_LIST = 1, 2, 3
@@ -19,7 +22,7 @@ _VARINT, _LENGTH, _FIXED32 = 0, 2, 5
 
 
 class NotAnExample(ValueError):
-    """Error for bytes that are not a ``tf.train.Example``."""
+    """Raised for bytes that are not a serialised ``tf.train.Example``."""
 
 
 def encode_example(features: Features) -> bytes:
@@ -34,7 +37,7 @@ def encode_example(features: Features) -> bytes:
 
 
 def canonicalise_example(payload: bytes) -> bytes:
-    """Return a serialised Example in canonical form. An empty message stays empty."""
+    """Convert a serialised Example to canonical form. An empty message stays empty."""
     return encode_example(decode_example(payload)) if payload else b""
 
 
@@ -74,12 +77,14 @@ def encode_varint(value: int) -> bytes:
 
 
 def decode_example(payload: bytes) -> Features:
-    """Parse a serialised Example and return its features. The last of several equal keys wins.
+    """Parse a serialised Example and return its features. If a key occurs several times, its last value is
+    returned.
 
     NotAnExample if the bytes are not a valid Example.
     """
     features: Features = {}
-    # Example { features: Features { feature: map entries { key, value: Feature } } }
+    # An Example message contains a Features message, and this has a map entry for each feature. A map entry
+    # is a key and a Feature message.
     for _, body in _split_fields(payload, {1: _LENGTH}):
         for _, entry in _split_fields(body, {1: _LENGTH}):
             key, values = "", None
@@ -103,8 +108,8 @@ def _decode_key(data: bytes) -> str:
 def _decode_feature(message: bytes, values: Any) -> Any:
     """Parse a Feature message and return its values.
 
-    values: the values of an earlier Feature message with the same key, or None. As in protobuf, a list of
-    the same type is appended to them, and a list of another type replaces them.
+    values: values of an earlier Feature message with the same key. None if there was none. As in protobuf, a
+    list of the same type is appended to them, and a list of another type replaces them.
     """
     for kind, data in _split_fields(
         message, {_BYTES_LIST: _LENGTH, _FLOAT_LIST: _LENGTH, _INT64_LIST: _LENGTH}
@@ -125,9 +130,11 @@ def _decode_feature(message: bytes, values: Any) -> Any:
 
 
 def _split_numbers(message: bytes, plain: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (wire type, bytes) for each field 1 of a list message, which holds its numbers.
+    """Yield (wire type, bytes) for each field of a list message that holds its numbers. This is field 1.
 
-    A field may hold many packed numbers (wire type 2) or one unpacked number (wire type ``plain``).
+    The field may hold many packed numbers (wire type 2), or one unpacked number.
+
+    plain: the wire type of an unpacked number.
     """
     for tag, value in _split_raw_fields(message):
         if tag not in (1 << 3 | _LENGTH, 1 << 3 | plain):
@@ -143,9 +150,9 @@ def _split_varints(data: bytes) -> Iterator[int]:
 
 
 def _split_fields(message: bytes, known: dict[int, int]) -> Iterator[tuple[int, bytes]]:
-    """Yield (field number, bytes) for each field of a message.
+    """Yield (field number, bytes) for each field of a message. NotAnExample for an unexpected field.
 
-    known: expected wire type by field number. NotAnExample for a field that does not match.
+    known: the wire type that each expected field must have, by field number.
     """
     for tag, value in _split_raw_fields(message):
         if known.get(tag >> 3) != tag & 7:
@@ -154,7 +161,10 @@ def _split_fields(message: bytes, known: dict[int, int]) -> Iterator[tuple[int, 
 
 
 def _split_raw_fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Split a message into fields and yield (tag, bytes) for each. tag: field number << 3 | wire type."""
+    """Yield (tag, bytes) for each field of a message.
+
+    The tag is field number << 3 | wire type.
+    """
     place = 0
     while place < len(message):
         tag, place = _read_varint(message, place)
@@ -174,7 +184,7 @@ def _split_raw_fields(message: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_varint(data: bytes, place: int) -> tuple[int, int]:
-    """Return the varint at an offset, and the offset after it."""
+    """Decode the varint at an offset. Return its value and the offset after it."""
     value = shift = 0
     while shift < 64:
         if place >= len(data):

@@ -1,7 +1,7 @@
-"""Read an open file at an independent position, without mapping it into memory.
+"""Read an open file at a position of one's own, without mapping it into memory.
 
-If a mapped file is truncated by someone else, the reading process dies with SIGBUS and no message. Reading a
-truncated file without a mapping ends too early, which can be reported as an error.
+If a mapped file is truncated by someone else, the reading process dies with SIGBUS and no message. Without a
+mapping, reading a truncated file ends too early, which can be reported as an error.
 """
 
 import io
@@ -9,7 +9,9 @@ from typing import IO, Any
 
 
 class FileView(io.RawIOBase):
-    """A read-only view of an open file. Each view has a separate position, so readers can share the file."""
+    """A read-only view of an open file, with its own position. Several readers can therefore share the
+    file.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -49,6 +51,6 @@ class FileView(io.RawIOBase):
         return self._file.seek(0, io.SEEK_END)
 
     def read_at(self, place: int, size: int) -> bytes:
-        """Return ``size`` bytes from the offset ``place``, or fewer if the file ends earlier."""
+        """Return ``size`` bytes from the byte offset ``place`` on, or fewer if the file ends earlier."""
         self.seek(place)
         return self.read(size) or b""

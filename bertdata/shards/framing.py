@@ -1,6 +1,7 @@
-"""TFRecord framing. Each record is: length, masked CRC of the length, payload, masked CRC of the payload.
+"""Write and read the framing of TFRecord files, that is, the lengths and checksums around each record.
 
-The length has 8 bytes and each CRC 4 bytes, all little-endian.
+A record is its length (8 bytes), the masked CRC of the length (4 bytes), the payload, and the masked CRC of
+the payload (4 bytes). All numbers are little-endian.
 """
 
 import struct
@@ -16,13 +17,13 @@ _PIECE_BYTES = 1 << 24
 
 
 class ByteSource(Protocol):
-    """Interface of an open file that is only read forwards."""
+    """Interface of an open file that is read forwards only."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 def frame_payload(payload: bytes) -> bytes:
-    """Return the payload as a TFRecord record, with its length and checksums around it."""
+    """Return the TFRecord record of a payload: the payload with its length and checksums."""
     length = struct.pack("<Q", len(payload))
     return b"".join(
         (
@@ -35,10 +36,12 @@ def frame_payload(payload: bytes) -> bytes:
 
 
 def read_payloads(file: ByteSource, name: str, first: int = 0) -> Iterator[bytes]:
-    """Yield the payload of each record, with both checksums verified.
+    """Yield the payload of each record, after checking both checksums of the record.
 
-    name: the file, for errors. first: number of the record at the file's current position.
     ShardError names the first faulty record.
+
+    name: the file, for errors.
+    first: number of the record at the file's current position.
     """
     record = first
     while header := file.read(12):
@@ -65,7 +68,7 @@ def read_payloads(file: ByteSource, name: str, first: int = 0) -> Iterator[bytes
 def _read_whole(file: ByteSource, size: int) -> bytes:
     """Read up to ``size`` bytes, in pieces.
 
-    A damaged header may claim any size. Reading in pieces never takes more memory than the file has bytes.
+    A damaged header may state any size. Reading in pieces never needs more memory than the file has bytes.
     """
     pieces = []
     while size > 0 and (piece := file.read(min(size, _PIECE_BYTES))):
@@ -75,14 +78,14 @@ def _read_whole(file: ByteSource, size: int) -> bytes:
 
 
 def count_records(file: IO[bytes], name: str) -> int:
-    """Count the records of a seekable file from the frame headers alone. The file position is restored."""
+    """Count the records of a seekable file by their headers only. The file's position is restored."""
     return sum(1 for _ in find_record_starts(file, name)) - 1
 
 
 def find_record_starts(file: IO[bytes], name: str) -> Iterator[int]:
-    """Yield the byte offset of each record of a seekable file, and finally the file's end.
+    """Yield the byte offset of each record of a seekable file, and finally the file's size.
 
-    The file position is restored when the iterator ends.
+    The file's position is restored when the iterator ends.
     """
     before, place, count = file.tell(), 0, 0
     end = file.seek(0, 2)
@@ -91,7 +94,7 @@ def find_record_starts(file: IO[bytes], name: str) -> Iterator[int]:
         while place < end:
             file.seek(place)
             header = file.read(8)
-            # Jump over the payload. Its checksum is not verified here.
+            # Skip the payload. Its checksum is not verified here.
             place += int.from_bytes(header, "little") + FRAME_BYTES
             count += 1
             if place > end or len(header) < 8:
@@ -102,24 +105,27 @@ def find_record_starts(file: IO[bytes], name: str) -> Iterator[int]:
 
 
 class FrameCounter:
-    """Counter of the records in a TFRecord stream that arrives in blocks of any size. Checks no checksums."""
+    """Counts the records of a TFRecord stream that arrives in blocks of any size. Checksums are not
+    verified.
+    """
 
     def __init__(self) -> None:
         self.count = 0
         self._header = b""
-        self._left = 0  # bytes of the current record still to come
+        self._left = 0  # number of bytes of the current record that are still to come
 
-    def open_record(self, size: int) -> None:
-        """Count a record whose header was read. size: bytes of the record with its frame.
+    def count_record(self, size: int) -> None:
+        """Count a record whose header was read. Subclasses can extend this method to store more about the
+        record.
 
-        Subclasses extend this method to store more about each record.
+        size: number of bytes of the record, with length and checksums.
         """
         self.count += 1
 
     def feed(self, block: bytes) -> None:
-        """Count the records that start in the next bytes of the stream."""
-        # A block may end anywhere. ``_header`` keeps the beginning of a length field that was cut. ``_left``
-        # is the number of bytes of the current record that are still to come.
+        """Receive the next bytes of the stream, and count the records that begin in them."""
+        # A block can end anywhere. ``_header`` holds the first bytes of a length if the block ended within
+        # it. ``_left`` is the number of bytes of the current record that are still to come.
         place = 0
         while place < len(block):
             if self._left:
@@ -132,7 +138,7 @@ class FrameCounter:
                     size = int.from_bytes(self._header, "little") + FRAME_BYTES
                     self._left = size - 8
                     self._header = b""
-                    self.open_record(size)
+                    self.count_record(size)
             place += step
 
 

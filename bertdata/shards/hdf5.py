@@ -1,6 +1,6 @@
-"""HDF5 shards as NVIDIA's and Habana's trainers read them: a gzip-compressed dataset per field, no weights.
+"""HDF5 shards as NVIDIA's and Habana's trainers read them, with one gzip-compressed dataset per field.
 
-In each row the first masked position 0 ends the masks, so position 0 itself cannot be masked.
+In each row the masks end at the first masked position 0, so position 0 itself cannot be masked.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,9 +27,9 @@ from bertdata.shards.protocol import ShardReader, Sink
 
 
 class Hdf5Writer:
-    """Writer of examples to HDF5 in blocks with a fixed number of rows.
+    """Writer of examples to HDF5, in blocks with a fixed number of rows.
 
-    The file's bytes do not depend on how many examples each ``write`` receives.
+    The file's bytes do not depend on how the examples are divided among calls of ``write``.
     """
 
     def __init__(self, sink: Sink, layout: ShardLayout, name: str = "hdf5 shard") -> None:
@@ -70,12 +70,12 @@ class Hdf5Writer:
 
 
 class Hdf5Reader(ShardReader):
-    """Reader of HDF5 files with an objective's fields, from any program, with any integer types and chunk
-    sizes.
+    """Reader of HDF5 files with the fields of an objective. Any program may have written them, with any
+    integer types.
 
-    The file must be seekable.
-    objective: the examples' objective. None takes it from the file's attributes, else searches for a built-in
-    objective with exactly the file's fields.
+    file: the file, which must be seekable.
+    objective: the examples' objective. None takes the one that the file names. If it names none, the built-in
+    objective with exactly the file's fields is taken.
     """
 
     layout: ShardLayout
@@ -84,7 +84,7 @@ class Hdf5Reader(ShardReader):
         self._name = name
         found = read_dataset_names(file)
         objective = objective or _find_objective(file, found, name)
-        _refuse_unknown(found, objective, name)
+        _refuse_unknown_fields(found, objective, name)
         self._objective = objective
         self._file = Hdf5Input(file, name, list(objective.fields("hdf5")))
         self._rows, layout = _find_layout(self._file, objective, name)
@@ -101,7 +101,9 @@ class Hdf5Reader(ShardReader):
         return regroup_batches(map(self.read_piece, range(len(self.find_piece_ends()))), size)
 
     def find_piece_ends(self) -> Sequence[int]:
-        """Return where each piece of rows ends. A piece has as many rows as a chunk of bertdata's files."""
+        """Return for each piece the number of examples up to its end. A piece has as many rows as a chunk in
+        bertdata's files.
+        """
         step = choose_block_rows(self.layout.max_seq_length)
         return [min(start + step, len(self)) for start in range(0, len(self), step)]
 
@@ -119,10 +121,12 @@ class Hdf5Reader(ShardReader):
 
 
 def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:
-    """Return the objective that the file names. Without a name, return the objective with exactly its fields.
+    """Return the objective that the file names, or else the built-in objective with exactly the file's
+    fields.
 
-    If no objective has these fields, return the default objective. Opening the datasets then reports the
-    missing fields.
+    If there is neither, return the default objective. Opening the datasets then reports the missing fields.
+
+    names: names of the file's datasets.
     """
     named = read_objective(file)
     if named is not None:
@@ -131,8 +135,11 @@ def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:
     return exact[0] if exact else find_objective(DEFAULT_OBJECTIVE)
 
 
-def _refuse_unknown(names: set[str], objective: Objective, name: str) -> None:
-    """Raise ShardError if the file holds a field that the objective does not have."""
+def _refuse_unknown_fields(names: set[str], objective: Objective, name: str) -> None:
+    """Raise ShardError if the file has a field that is not one of the objective's.
+
+    names: names of the file's datasets.
+    """
     known = set(objective.fields("hdf5"))
     if known < names:
         others = escape_unprintable(", ".join(sorted(names - known)))
@@ -143,9 +150,9 @@ def _refuse_unknown(names: set[str], objective: Objective, name: str) -> None:
 
 
 def _find_lowest_items(fields: Fields) -> dict[str, int]:
-    """Return the lowest allowed value of each column whose padding value is not an allowed item.
+    """Return the lowest value that can be stored in each column whose rows end at the first padding value.
 
-    A padded row ends at the first padding value, so the value itself cannot be stored.
+    The padding value itself cannot be stored there. Other columns are not in the result.
     """
     return {field.of: int(field.padding) + 1 for field in fields.values() if field.ends_at_padding}
 
@@ -155,15 +162,18 @@ def _find_row_shape(field: Field, layout: ShardLayout) -> tuple[int, ...]:
 
 
 def _find_layout(file: Hdf5Input, objective: Objective, name: str) -> tuple[int, ShardLayout]:
-    """Return the number of rows and their layout. ShardError if a dataset's type or shape does not fit."""
+    """Return the number of rows and their layout. ShardError if the type or shape of a dataset does not
+    fit.
+    """
     from bertdata.shards.rows import check_layout
 
     fields, shapes = objective.fields("hdf5"), file.shapes
     for field, kind in file.kinds.items():
         if kind.kind not in "iu":
             raise ShardError(f"{name}: {field} is {kind}, expected integers ({fields[field].type})")
-    # The width of a field's rows gives a size: input_ids [1000, 128] gives max_seq_length 128. The first
-    # field of each size decides, and check_shapes then compares the others with it.
+    # The width of a field's rows determines a size. For example, input_ids of shape [1000, 128] make
+    # max_seq_length 128. The first field with a size decides. check_shapes then compares all other fields
+    # with it.
     widest: dict[str, str] = {}
     for field, declared in fields.items():
         if declared.size is not None:

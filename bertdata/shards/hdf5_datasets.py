@@ -1,6 +1,6 @@
-"""Datasets of HDF5 files, written and read in blocks of rows.
+"""Write and read datasets of HDF5 files in blocks of rows.
 
-Writing never holds more than one block of rows in memory.
+While a file is written, only one block of rows is in memory.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,24 +18,30 @@ if TYPE_CHECKING:
     from bertdata.examples.columns import Array
 
 BLOCK_ROWS = 1024
-BLOCK_BYTES = 512 * 1024  # size of a chunk of input_ids, to fit into HDF5's default chunk cache of 1 MiB
+# Size in bytes of a chunk of input_ids. It fits into HDF5's default chunk cache of 1 MiB.
+BLOCK_BYTES = 512 * 1024
 GZIP_LEVEL = 4
 _OBJECTIVE = "bertdata.objective"
-"""Name of the root attribute that stores the objective of a file's examples."""
+"""Name of the attribute of the file's root that stores the objective of the examples."""
 _PADDING = "bertdata.padding_id"
-"""Name of the root attribute that stores the id at padded positions. Files without it use 0."""
+"""Name of the attribute of the file's root that stores the id at padded positions. Without it the id is 0."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetSpec:
-    """Item type and row shape of an HDF5 dataset to create. Shape () means a single value per row."""
+    """Description of an HDF5 dataset to create.
+
+    type: type of its items.
+    row: shape of a row. () means that each row is a single value.
+    """
 
     type: Any
     row: tuple[int, ...]
 
 
 class Hdf5Output:
-    """Writer of an HDF5 file whose datasets have equal numbers of rows. ``close`` copies it to the sink.
+    """Writer of an HDF5 file whose datasets all have the same number of rows. ``close`` copies the file to
+    the sink.
 
     Each block of rows becomes one chunk of every dataset, and is written only once.
     """
@@ -53,10 +59,13 @@ class Hdf5Output:
     ) -> None:
         """Create the datasets in a temporary file.
 
-        objective: the examples' objective, stored as an attribute.
-        shuffle: apply HDF5's shuffle filter before gzip. It groups the lowest bytes of a chunk's items, then
-        the next bytes and so on.
-        padding_id: id at padded positions, stored as an attribute if it is not 0.
+        sink: receives the bytes of the finished file.
+        forms: the datasets to create, by name.
+        block_rows: number of rows in a chunk.
+        objective: the examples' objective, which is stored as an attribute.
+        shuffle: True applies HDF5's shuffle filter before gzip. It puts the lowest bytes of all items of a
+        chunk first, then the next bytes and so on.
+        padding_id: id at padded positions, which is stored as an attribute if it is not 0.
         """
         self._written = 0
         self._scratch = ScratchHdf5(sink)
@@ -78,14 +87,17 @@ class Hdf5Output:
                 )
 
     def append(self, rows: "Mapping[str, Array]") -> None:
-        """Write the next rows, the same number for each dataset."""
+        """Write the next rows of all datasets.
+
+        rows: the rows of each dataset by name, equally many for all.
+        """
         start, self._written = self._written, self._written + len(next(iter(rows.values())))
         with delay_signals():
             for name, values in rows.items():
                 dataset = self._scratch.file[name]
                 dataset.resize(self._written, axis=0)
                 dataset[start:] = values
-                # Flush now. Otherwise HDF5 writes the chunk only when the dataset object is destroyed. A
+                # Write the chunk now. Otherwise HDF5 writes it when the dataset object is destroyed. A
                 # profiler that inspects this thread's frames, such as Dask's, may keep the object alive and
                 # so change the order of chunks.
                 dataset.flush()
@@ -96,35 +108,37 @@ class Hdf5Output:
 
 
 def write_objective(file: Any, objective: str) -> None:
-    """Store the objective in an HDF5 file's root, unless it is the default."""
+    """Store the objective's name as an attribute of an HDF5 file, unless it is the default objective."""
     if objective != DEFAULT_OBJECTIVE:
         file.attrs[_OBJECTIVE] = objective
 
 
 def read_objective(file: IO[bytes]) -> str | None:
-    """Return the objective's name from an HDF5 file's attribute. None if it is absent or unreadable."""
+    """Return the objective's name that an HDF5 file stores. None if there is none, or if the file is
+    unreadable.
+    """
     h5py = load_h5py()
     try:
         found = h5py.File(file, "r").attrs.get(_OBJECTIVE)
     except H5PY_ERRORS:
-        return None  # opening the file as a shard reports the fault later
+        return None  # If the file is damaged, opening it as a shard reports it later.
     return found if isinstance(found, str) else None
 
 
 def read_padding_id(file: IO[bytes]) -> int:
-    """Return the padding id from an HDF5 file's attribute. 0 if it is absent or unreadable."""
+    """Return the padding id that an HDF5 file stores. 0 if there is none, or if the file is unreadable."""
     h5py = load_h5py()
     try:
         return int(h5py.File(file, "r").attrs.get(_PADDING, 0))
     except H5PY_ERRORS:
-        return 0  # opening the file as a shard reports the fault later
+        return 0  # If the file is damaged, opening it as a shard reports it later.
 
 
 def read_dataset_names(file: IO[bytes]) -> set[str]:
-    """Return the names of the datasets in an HDF5 file's root.
+    """Return the names of the datasets in an HDF5 file.
 
-    If the file cannot be read, the set is empty, and the error is reported when the file is opened as a
-    shard. h5py returns a name that is not UTF-8 as bytes, and the repr of these bytes is used instead.
+    An unreadable file gives an empty set. Opening it as a shard reports the error. For a name that is not
+    UTF-8, h5py returns bytes. The repr of these bytes is then used as the name.
     """
     h5py = load_h5py()
     try:
@@ -134,10 +148,13 @@ def read_dataset_names(file: IO[bytes]) -> set[str]:
 
 
 class Hdf5Input:
-    """Reader of the datasets of a seekable HDF5 file. It checks how they are stored before reading values.
+    """Reader of the datasets of a seekable HDF5 file. How they are stored is checked before their values are
+    read.
 
-    kinds, shapes: item type and shape of each dataset by name. ShardError names the file and the record that
-    cannot be read.
+    ShardError names the file and the record that cannot be read.
+
+    kinds: item type of each dataset by name.
+    shapes: shape of each dataset by name.
     """
 
     def __init__(self, file: IO[bytes], name: str, fields: list[str]) -> None:
@@ -150,7 +167,7 @@ class Hdf5Input:
 
     @contextmanager
     def _report_damage(self) -> Iterator[None]:
-        """Turn h5py's exceptions into a ShardError that names the file."""
+        """Convert exceptions that h5py raises in the ``with`` block to a ShardError that names the file."""
         try:
             yield
         except H5PY_ERRORS as error:
@@ -159,32 +176,43 @@ class Hdf5Input:
             ) from error
 
     def check_shapes(self, expected: Mapping[str, tuple[int, ...]]) -> None:
-        """Raise ShardError unless the datasets have these shapes and chunks of an acceptable size."""
+        """Raise ShardError unless the datasets have the expected shapes, and chunks that HDF5 can read
+        safely.
+        """
         for field, shape in self.shapes.items():
             if shape != expected[field]:
                 raise ShardError(f"{self._name}: {field} has shape {shape}, expected {expected[field]}")
             chunks = self._datasets[field].chunks
-            if chunks and (len(chunks) != len(shape) or 0 in chunks):  # HDF5 hangs on such chunks
+            if chunks and (len(chunks) != len(shape) or 0 in chunks):  # HDF5 hangs if it reads such chunks.
                 raise ShardError(
                     f"{self._name}: {field} has chunks {chunks} in shape {shape}, expected as many dimensions"
                 )
 
     def check_storage(self) -> None:
-        """Raise ShardError unless all values lie in this file, and not in another file to which it refers."""
+        """Raise ShardError unless all values are in this file. HDF5 files can refer to values in other
+        files.
+        """
         from bertdata.shards.hdf5_storage import check_storage
 
         with self._report_damage():
             check_storage(self._datasets, self._file.seek(0, 2), self._name)
 
     def read(self, start: int, stop: int, fields: Iterable[str] | None = None) -> "dict[str, Array]":
-        """Return rows start to stop - 1 of the datasets in ``fields``, or of all datasets for None."""
+        """Return the rows ``start`` to ``stop - 1`` of several datasets, by the datasets' names.
+
+        fields: names of the datasets. None means all.
+        """
         try:
             return {field: self._datasets[field][start:stop] for field in fields or self._datasets}
         except H5PY_ERRORS as error:
             raise self._find_damage(start, stop, error) from error
 
     def _find_damage(self, start: int, stop: int, error: Exception) -> ShardError:
-        """Find the first unreadable record from start to stop - 1, and return a ShardError that names it."""
+        """Find the first unreadable record among ``start`` to ``stop - 1``. Return a ShardError that names
+        it.
+
+        error: the exception that reading all these records raised.
+        """
         damaged = [
             (first, last, field)
             for field, dataset in self._datasets.items()
@@ -198,9 +226,9 @@ class Hdf5Input:
 
 
 def read_dataset_types(file: IO[bytes]) -> dict[str, str]:
-    """Return the item type by dataset name. It is "object" for rows of varying length.
+    """Return the item type of each dataset by its name. Rows of varying length have the type "object".
 
-    Empty if the file cannot be read.
+    The result is empty if the file cannot be read.
     """
     h5py = load_h5py()
     try:
@@ -209,13 +237,13 @@ def read_dataset_types(file: IO[bytes]) -> dict[str, str]:
             found = {name: opened[name] for name, link in links.items() if isinstance(link, h5py.HardLink)}
             return {name: str(item.dtype) for name, item in found.items() if isinstance(item, h5py.Dataset)}
     except H5PY_ERRORS:
-        return {}  # opening the file as a shard reports the fault later
+        return {}  # If the file is damaged, opening it as a shard reports it later.
     finally:
         file.seek(0)
 
 
 def choose_block_rows(max_seq_length: int) -> int:
-    """Return how many rows each chunk gets in files with examples of this length.
+    """Return the number of rows in a chunk, for files with examples of up to max_seq_length ids.
 
     The chunks of all datasets of a file have the same number of rows.
     """
@@ -240,7 +268,9 @@ def open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, An
 
 
 def _find_damaged_chunks(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and last record of each unreadable chunk between start and stop."""
+    """Yield the first and the last record of each unreadable chunk, for the records ``start`` to ``stop -
+    1``.
+    """
     step = dataset.chunks[0] if dataset.chunks else 1
     for first in range(start - start % step, stop, step):
         last = min(first + step, dataset.shape[0]) - 1

@@ -1,4 +1,4 @@
-"""Write HDF5 files: build each file in a temporary file, then copy it to its destination."""
+"""Write HDF5 files. Each file is built in a temporary file, and then copied to its destination."""
 
 import shutil
 import tempfile
@@ -13,18 +13,20 @@ from bertdata.io.signals import delay_signals
 from bertdata.shards.protocol import Sink
 
 COPY_BYTES = 1024 * 1024
-LIBRARY_VERSIONS = ("earliest", "v110")  # oldest possible format, so that any HDF5 release reads the files
+# The oldest possible file format, so that every HDF5 release can read the files.
+LIBRARY_VERSIONS = ("earliest", "v110")
 
 H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError)
-"""Exceptions that h5py raises for damaged files. It has no exception class for them."""
+"""The exceptions that h5py raises for damaged files. It has no exception class of its own for them."""
 
 
 class ScratchHdf5:
     """An HDF5 file that is built in a temporary file and then copied to a sink.
 
     The temporary file is needed because HDF5 has to seek, and a sink (destination of bytes) cannot seek.
-    file: the h5py.File. Use it only inside ``signals_held()``: an exception from a signal handler would crash
-    the process if the HDF5 library is running.
+
+    file: the h5py.File. Use it only while signals are delayed (``delay_signals``), because an exception from
+    a signal handler crashes the process if the HDF5 library is running.
     """
 
     def __init__(self, sink: Sink) -> None:

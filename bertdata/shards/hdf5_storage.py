@@ -1,8 +1,8 @@
-"""Check how an HDF5 dataset is stored before it is read.
+"""Check how an HDF5 dataset is stored, before it is read.
 
 A hostile HDF5 file can do harm in two ways. Its datasets can refer to other files, which the HDF5 library
 opens by itself. A few bytes can also describe a dataset of any size. No shard needs such datasets. A shard's
-data must lie in the file itself, be completely written, and have a plausible size compared with the file.
+data must be in the file itself, be completely written, and have a plausible size compared with the file.
 """
 
 from itertools import product
@@ -12,11 +12,14 @@ from typing import Any
 from bertdata.errors import ShardError
 
 MAX_EXPANSION = 1100
-"""Largest plausible ratio of data to file size. Deflate, the tightest filter in use, reaches 1,032."""
+"""The largest plausible ratio of the data's size to the file's size.
+
+Deflate compresses best of the filters in use, and reaches 1,032.
+"""
 MAX_CHUNK_BYTES = 64 * 1024**2
-"""Size of a chunk in memory, in bytes, that is always accepted."""
+"""A chunk that has at most this many bytes in memory is always accepted."""
 CHUNK_EXPANSION = 16
-"""Largest accepted ratio of a larger chunk's size in memory to the file's size."""
+"""A larger chunk is accepted if its size in memory is at most this many times the file's size."""
 
 
 def open_hard_link(group: Any, field: str, name: str) -> Any:
@@ -32,7 +35,10 @@ def open_hard_link(group: Any, field: str, name: str) -> Any:
 
 
 def check_storage(datasets: dict[str, Any], size: int, name: str) -> None:
-    """Raise ShardError unless all values of the datasets lie in the file. size: the file's size in bytes."""
+    """Raise ShardError unless all values of the datasets are in the file itself.
+
+    size: the file's size in bytes.
+    """
     for field, dataset in datasets.items():
         if dataset.is_virtual:
             raise ShardError(f"{name}: {field} is a virtual dataset, expected its values in this file")
@@ -46,8 +52,9 @@ def check_storage(datasets: dict[str, Any], size: int, name: str) -> None:
 
 
 def _check_allocated(field: str, dataset: Any, size: int, name: str) -> None:
-    """Raise ShardError if the dataset is too large for a file of ``size`` bytes, or not fully written."""
-    # A few damaged bytes may describe terabytes. Every bound is checked before HDF5 allocates memory.
+    """Raise ShardError if a dataset is too large for a file of ``size`` bytes, or not completely written."""
+    # A few damaged bytes can describe terabytes. All limits are therefore checked before HDF5 allocates
+    # memory.
     needed = prod(dataset.shape) * dataset.dtype.itemsize
     if needed > MAX_EXPANSION * size:
         raise ShardError(
@@ -68,7 +75,9 @@ def _check_allocated(field: str, dataset: Any, size: int, name: str) -> None:
 
 
 def _check_chunks(field: str, dataset: Any, name: str) -> None:
-    """Raise ShardError for the first record whose chunk is missing. HDF5 would silently read zeros for it."""
+    """Raise ShardError for the first record whose chunk is missing, because HDF5 silently reads zeros
+    for it.
+    """
     found: set[tuple[int, ...]] = set()
     dataset.id.chunk_iter(lambda chunk: found.add(tuple(chunk.chunk_offset)))
     steps = zip(dataset.shape, dataset.chunks, strict=True)

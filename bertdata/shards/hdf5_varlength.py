@@ -1,16 +1,15 @@
 """Write and read HDF5 datasets whose rows have varying length.
 
-The HDF5 library writes these datasets, but this module reads them without the library.
-
-HDF5 can hang on some damaged files of this type. The library is therefore used only to find where a dataset's
-references lie in the file. The references, and the values they point to, are parsed here. On disk::
+The HDF5 library writes these datasets. This module reads them without the library, which can hang on some
+damaged files of this type. The library is used only to find where a dataset's references are in the file. The
+references, and the values they point to, are parsed here. In the file they look like this::
 
     dataset      16 bytes per row: number of items (u4), address of a collection (u8), object number (u4)
     collection   "GCOL", version 1, 3 zeros, total size in bytes (u8), then objects
     object       number (u2), reference count (u2), 4 zeros, data size in bytes (u8), data padded to 8 bytes
 
-Source: HDF5 file format specification 3.0, sections III.E (global heap) and IV.A.2.d (variable length).
-This module imports NumPy.
+Source: HDF5 file format specification 3.0, sections III.E (global heap) and IV.A.2.d (variable length). This
+module imports NumPy.
 """
 
 import struct
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from bertdata.examples.columns import Array
 
 CHUNK_ROWS = 1024
-"""Rows per chunk in files that bertdata writes."""
+"""Number of rows in a chunk, in the files that bertdata writes."""
 
 _REFERENCE = np.dtype([("items", "<u4"), ("address", "<u8"), ("object", "<u4")])
 _COLLECTION = struct.Struct("<4sB3xQ")
@@ -43,20 +42,27 @@ def is_varlength(dataset: Any) -> bool:
 
 
 def create_varlength(file: Any, name: str, item: str) -> None:
-    """Create an empty dataset in an h5py.File. Its rows are lists of this item type."""
+    """Create an empty dataset in an h5py.File, whose rows are lists of varying length.
+
+    name: name of the dataset.
+    item: type of the lists' items.
+    """
     kind = load_h5py().vlen_dtype(np.dtype(item))
     file.create_dataset(name, (0,), kind, maxshape=(None,), chunks=(CHUNK_ROWS,), track_times=False)
 
 
 def append_varlength(file: Any, name: str, values: "Array", ends: "Array") -> None:
-    """Append at most CHUNK_ROWS rows. Row i is ``values[ends[i - 1]:ends[i]]``."""
+    """Append at most CHUNK_ROWS rows to a dataset. Row i is ``values[ends[i - 1]:ends[i]]``.
+
+    name: name of the dataset.
+    """
     h5py = load_h5py()
     dataset = file[name]
     start, count = dataset.shape[0], len(ends)
     kind = h5py.check_vlen_dtype(dataset.dtype)
-    values = np.ascontiguousarray(values, kind)  # HDF5 reads this memory directly
-    # Pass the HDF5 library the C structure that it uses for variable-length rows. h5py's usual way needs a
-    # Python object per row.
+    values = np.ascontiguousarray(values, kind)  # HDF5 reads the memory of this array directly.
+    # Pass the HDF5 library the C structure that it uses for rows of varying length. h5py's usual way would
+    # need a Python object for each row.
     rows = _make_hvl_rows(values, np.asarray(ends, np.uint64))
     in_memory = h5py.h5t.vlen_create(h5py.h5t.py_create(kind))
     with delay_signals():
@@ -64,11 +70,11 @@ def append_varlength(file: Any, name: str, values: "Array", ends: "Array") -> No
         place = dataset.id.get_space()
         place.select_hyperslab((start,), (count,))
         dataset.id.write(h5py.h5s.create_simple((count,)), place, rows, in_memory)
-        dataset.flush()  # keeps the order of chunks fixed, as Hdf5Output.append explains
+        dataset.flush()  # Flushing keeps the order of chunks fixed, as Hdf5Output.append explains.
 
 
 def _make_hvl_rows(values: "Array", ends: "Array") -> "Array":
-    """Return an ``hvl_t`` structure per row, as HDF5 writes them: number of items and memory address."""
+    """Return the C structure ``hvl_t`` of each row, with the number of its items and their memory address."""
     rows = np.zeros(len(ends), [("items", np.uintp), ("address", np.uintp)])
     rows["items"] = np.diff(ends, prepend=np.uint64(0))
     rows["address"] = values.ctypes.data + (ends - rows["items"]) * np.uint64(values.itemsize)
@@ -76,12 +82,14 @@ def _make_hvl_rows(values: "Array", ends: "Array") -> "Array":
 
 
 class VarlengthColumn:
-    """Reader of a dataset with rows of varying length. It parses the values from the bytes of ``file``.
+    """Reader of a dataset whose rows have varying length.
 
-    h5py is used only to find where the dataset lies in the file.
-
-    lengths: number of items in each row. name: the shard, for errors.
+    The values are parsed from the file's bytes. h5py is used only to find where the dataset is in the file.
     ShardError if the dataset claims more data than the file can hold.
+
+    field: name of the dataset, for errors.
+    name: the shard, for errors.
+    lengths: number of items in each row.
     """
 
     def __init__(self, dataset: Any, field: str, file: IO[bytes], name: str) -> None:
@@ -103,7 +111,8 @@ class VarlengthColumn:
         return len(self._references)
 
     def read(self, start: int, stop: int) -> "tuple[Array, Array]":
-        """Return the values and ends of the rows from start to stop - 1.
+        """Return the items of the rows ``start`` to ``stop - 1``, and for each row the index after its last
+        item.
 
         ShardError names the first unreadable row.
         """
@@ -115,12 +124,15 @@ class VarlengthColumn:
     def _read_row(self, row: int, items: int, address: int, number: int) -> bytes | memoryview:
         """Return the bytes of a row's items.
 
-        row: index of the row. items, address, number: the row's number of items, the file offset of the
-        collection that holds them, and their object number in it.
+        row: index of the row.
+        items: number of items in the row.
+        address: file offset of the collection that holds the items.
+        number: number of the object in the collection.
         """
         if not items:
             return b""
-        # Consecutive rows usually share a collection (block of row data), so the last collection is kept.
+        # A collection holds the items of several rows. Consecutive rows usually share one, so the last one is
+        # kept.
         if address != self._address:
             self._objects = self._read_collection(row, address)
             self._address = address
@@ -131,7 +143,8 @@ class VarlengthColumn:
         return data
 
     def _read_collection(self, row: int, address: int) -> dict[int, memoryview]:
-        """Read the collection at a file offset. Return the bytes of its objects by object number.
+        """Read the collection at a file offset. Return the bytes of each of its objects, by the object's
+        number.
 
         row: index of the row that needs the collection, for errors.
         """
@@ -145,7 +158,7 @@ class VarlengthColumn:
         while place + _OBJECT.size <= size:
             number, _, length = _OBJECT.unpack_from(body, place)
             place += _OBJECT.size
-            # Object 0 is the free space at the end of the collection.
+            # The object with the number 0 is the free space at the end of the collection.
             if number == 0 or length > size - place:
                 break
             found[number] = body[place : place + length]
@@ -171,23 +184,24 @@ class VarlengthColumn:
         return found
 
     def _read_references(self, dataset: Any) -> "Array":
-        """Return each row's reference: number of items, address and object number.
+        """Return where each row's items are: their number, the address of the collection and the number of
+        the object.
 
-        ValueError if the dataset claims a place or size that the file cannot have.
+        ValueError if the dataset claims an offset or a size that the file cannot have.
         """
         rows, filters = dataset.shape[0], dataset.id.get_create_plist().get_nfilters()
-        # A damaged header may claim any number of rows. Refuse before memory is allocated for them.
+        # A damaged header can state any number of rows. Refuse it before memory is allocated for the rows.
         if rows * _REFERENCE.itemsize > MAX_EXPANSION * self._file_bytes:
             raise ValueError(f"{rows:,} rows in a file of {self._file_bytes:,} bytes")
         if dataset.chunks is None:
-            offset = dataset.id.get_offset() or -1  # None if no value was written
+            offset = dataset.id.get_offset() or -1  # h5py returns None if no value was written.
             data = self._read_bytes(offset, rows * _REFERENCE.itemsize) if rows else b""
             return self._parse_references(data, rows)
         if filters and (filters, dataset.compression) != (1, "gzip"):
             raise ValueError("its references are encoded, expected gzip or nothing")
         found = np.zeros(rows, _REFERENCE)
-        # The references are usually stored in chunks, with or without gzip. Chunks are read at the offsets
-        # that h5py reports, and decompressed here.
+        # The references are usually stored in chunks, with or without gzip. The chunks are read from the
+        # offsets that h5py reports, and decompressed here.
         chunks: list[Any] = []
         dataset.id.chunk_iter(chunks.append)
         for chunk in chunks:

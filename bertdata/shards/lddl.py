@@ -65,10 +65,11 @@ _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 80}
 
 
 class LddlWriter:
-    """Writer of masked segment pairs in row groups of a fixed size.
+    """Writer of masked pairs of segments as LDDL's Parquet, in row groups of a fixed size.
 
-    has_masks: True writes the mask columns. False stores only the original text.
-    bin_id: number of the length bin that all examples belong to. None without bins.
+    vocabulary: converts the ids to words.
+    has_masks: True writes the columns of masks. False stores only the original text.
+    bin_id: number of the length bin to which all examples belong. None if there are no bins.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class LddlWriter:
         pyarrow = load_pyarrow()
         kind = find_objective(layout.objective).batch_type
         check_groups("a shard of LDDL's", PAIRS, layout.objective, kind)
-        self._names = _PairNames(kind)
+        self._names = _PairAttributes(kind)
         types = {**COLUMNS, **(MASKS if has_masks else {}), **({} if bin_id is None else {"bin_id": "int64"})}
         self._schema = pyarrow.schema({name: pyarrow.type_for_alias(kind) for name, kind in types.items()})
         self._layout, self._vocabulary, self._bin = layout, vocabulary, bin_id
@@ -110,15 +111,15 @@ class LddlWriter:
         self._parquet.close({f"bertdata.{what}": value for what, value in found.items()})
 
     def _check_pairs(self, batch: Any, record: RecordCheck) -> None:
-        """Raise ShardError unless examples are [CLS] A [SEP] B [SEP] and each id has a distinct word."""
-        # Indices of the example's first id, of the [SEP] between the segments, and of its last id.
+        """Raise ShardError unless each example is [CLS] A [SEP] B [SEP] and its ids have distinct words."""
+        # Find the index of each example's first id, of the [SEP] between its segments, and of its last id.
         last = batch.ends.astype(np.int64) - 1
         first = np.concatenate([[0], last[:-1] + 1]) if len(last) else last
         middle = first + get_segment_lengths(batch) - 1
         wrong = (get_segment_lengths(batch) < 2) | (middle >= last)
         cls, sep = self._vocabulary.role("cls"), self._vocabulary.role("sep")
-        # Where ``middle`` is out of range, look at ``last`` instead, so that indexing cannot fail. Examples
-        # with such a ``middle`` are already marked as wrong.
+        # If ``middle`` is outside the example, look at ``last`` instead, so that indexing cannot fail. Such
+        # examples are already marked as wrong.
         inside = np.where(wrong, last, middle)
         wrong |= (batch.ids[first] != cls) | (batch.ids[inside] != sep)
         wrong |= batch.ids[last] != sep
@@ -140,7 +141,7 @@ class LddlWriter:
         self._parquet.write(load_pyarrow().table(columns, self._schema))
 
     def _make_row(self, example: Any) -> dict[str, Any]:
-        """Convert an example to a row of the table: its value for each column."""
+        """Convert an example to a row of the table, as values by column."""
         ids, of = example.ids, self._names
         first = getattr(example, of.segment)
         return {
@@ -159,16 +160,17 @@ def _describe_ambiguous_id(ids: Array, item: int) -> str:
 
 
 class LddlReader(ShardReader):
-    """Reader of LDDL's files, with or without masks and bins. The file must be seekable."""
+    """Reader of LDDL's Parquet files, with or without masks and length bins. The file must be seekable."""
 
     layout: ShardLayout
 
     def __init__(
         self, file: IO[bytes], name: str, vocabulary: Vocabulary, objective: Objective | None = None
     ) -> None:
-        """Open the file and find its ``layout``, the objective and sizes of its examples.
+        """Open the file and find the layout of its examples.
 
-        objective: the examples' objective, or None to take it from the file.
+        vocabulary: converts the words to ids.
+        objective: the examples' objective. None takes the one that the file names.
         """
         self._name = name
         self._parquet = ParquetInput(file, name)
@@ -176,7 +178,7 @@ class LddlReader(ShardReader):
             find_objective_in_metadata(self._parquet.metadata), name
         )
         check_groups(name, PAIRS, objective.name, objective.batch_type)
-        self._kind, self._names = objective.batch_type, _PairNames(objective.batch_type)
+        self._kind, self._names = objective.batch_type, _PairAttributes(objective.batch_type)
         self._vocabulary, self._words = vocabulary, WordConverter(vocabulary)
         found = set(self._parquet.schema.names)
         self._columns = [*COLUMNS, *(MASKS if MASKS.keys() <= found else ())]
@@ -208,7 +210,10 @@ class LddlReader(ShardReader):
             yield convert_to_item_types(batch)
 
     def _make_example(self, index: int, row: dict[str, Any], record: RecordCheck) -> Any:
-        """Return the example in a row. index: the row's number in its record batch, for errors."""
+        """Convert a row of the table to an example.
+
+        index: number of the row in its record batch, for errors.
+        """
         for column in self._columns:
             if row[column] is None:
                 raise record.error(index, f"no {column}, expected a value")
@@ -228,9 +233,9 @@ class LddlReader(ShardReader):
         return self._kind.example_type(ids=ids, **found, **{of.places: positions, of.originals: labels})
 
     def _find_ids(self, text: str, index: int, record: RecordCheck) -> list[int]:
-        """Convert words separated by spaces to their ids. ``index`` is the row's number, for errors.
+        """Convert words separated by spaces to ids. ShardError for a word that is not in the vocabulary.
 
-        ShardError for a word that is not in the vocabulary.
+        index: number of the row in its record batch, for errors.
         """
         try:
             return self._words.find_ids(text)
@@ -238,7 +243,10 @@ class LddlReader(ShardReader):
             raise record.error(index, f"{error.args[0]!r} is no word of the vocabulary") from None
 
     def _read_positions(self, row: dict[str, Any], index: int, record: RecordCheck) -> list[int]:
-        """Return the masked positions of a row. ShardError if the bytes are no .npy file of positions."""
+        """Return the masked positions of a row. ShardError if their bytes are not a .npy file of positions.
+
+        index: number of the row in its record batch, for errors.
+        """
         if "masked_lm_positions" not in row:
             return []
         try:
@@ -262,8 +270,14 @@ def _find_layout(metadata: dict[bytes, bytes], objective: str, name: str) -> Sha
     return layout
 
 
-class _PairNames:
-    """Attribute names of an example's parts: end of segment A, pair label, masked positions, original ids."""
+class _PairAttributes:
+    """Names of the attributes in which an example of an objective stores its parts.
+
+    segment: attribute with the end of segment A.
+    label: attribute with the label of the pair.
+    places: attribute with the masked positions.
+    originals: attribute with the original ids of the masked positions.
+    """
 
     def __init__(self, batch_type: type[ExampleBatch]) -> None:
         masks = find_mask_columns(batch_type)
@@ -275,7 +289,7 @@ class _PairNames:
 
 
 class WordConverter:
-    """Converter between the ids of a vocabulary and LDDL's text, which is words separated by spaces."""
+    """Converts the ids of a vocabulary to LDDL's text, which is words separated by spaces, and back."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._words = vocabulary.words
@@ -287,9 +301,10 @@ class WordConverter:
         self._exact = np.array([*exact, False])
 
     def is_exact(self, ids: Array) -> Array:
-        """Return a boolean per id: True if converting the id to its word and back gives the same id.
+        """Return for each id True if converting it to its word and back gives the same id.
 
-        False for an id whose word belongs to another id or contains a space, and outside the vocabulary.
+        It does not if the word belongs to another id too, if the word contains a space, or if the id is
+        outside the vocabulary.
         """
         found: Array = self._exact[np.minimum(ids, len(self._exact) - 1)]
         return found
@@ -304,15 +319,15 @@ class WordConverter:
 
 
 def dump_numpy_file(positions: list[int]) -> bytes:
-    """Return the bytes of a .npy file with the positions as uint16."""
+    """Return the contents of a .npy file with these positions as uint16."""
     return _make_header(len(positions)) + np.array(positions, "<u2").tobytes()
 
 
 def _read_array(data: bytes) -> Array:
-    """Return the array in the bytes of a .npy file.
+    """Return the array that a .npy file holds. ``data`` is the file's contents.
 
-    A uint16 array, as LDDL writes it, is parsed here. Other arrays are left to NumPy, in one thread at a
-    time: NumPy parses the header with ast.literal_eval, which sometimes fails in CPython 3.11 if several
+    An array of uint16, as LDDL writes it, is parsed here. Other arrays are left to NumPy, in one thread at a
+    time. NumPy parses the header with ast.literal_eval, which sometimes fails in CPython 3.11 if several
     threads run it ("AST constructor recursion depth mismatch").
     """
     count = max(len(data) - len(_make_header(0)), 0) // 2

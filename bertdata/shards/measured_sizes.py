@@ -1,7 +1,7 @@
-"""Give a dataset's files common example sizes if the files do not record any.
+"""Give all files of a dataset the same example sizes, if the files do not record any.
 
-The reader of such a file measures the sizes, such as the most ids per example. Files of one dataset may then
-differ, although a dataset has a single layout.
+The reader of such a file measures the sizes, such as the most ids per example. They may differ from file to
+file, but a dataset has a single layout.
 """
 
 from collections.abc import Iterable
@@ -11,10 +11,13 @@ from bertdata.records import ShardLayout
 
 
 def share_largest_sizes(found: Iterable[tuple[str, ShardLayout, bool]]) -> list[tuple[str, ShardLayout]]:
-    """Give all measured files of an objective a layout with the largest measured sizes.
+    """Return each file's path and its layout, with the same sizes for all files of an objective that were
+    measured.
 
-    found: for each file its path, its layout, and whether the layout's sizes were measured in the file
-    (``ShardReader.is_measured``). Returns each file's path and new layout. Other files keep their layout.
+    These are the largest sizes among the files. A file that records its sizes keeps its own layout.
+
+    found: for each file its path, its layout, and whether the sizes were measured in the file
+    (``ShardReader.is_measured``).
     """
     files = list(found)
     measured = [layout for _, layout, is_measured in files if is_measured]

@@ -34,13 +34,15 @@ if TYPE_CHECKING:
 
 
 _PADDING = "bertdata.padding_id"
-"""Metadata key of the padding id. It is stored if it is not 0, for conversion to padded containers."""
+"""Key of the padding id in the metadata. It is stored for conversion to containers that need padding, if it
+is not 0.
+"""
 
 
 class ParquetWriter:
-    """Writer of examples to Parquet in row groups with a fixed number of rows.
+    """Writer of examples to Parquet, in row groups with a fixed number of rows.
 
-    The file's bytes do not depend on the size of the batches that it receives.
+    The file's bytes do not depend on how the examples are divided among calls of ``write``.
     """
 
     def __init__(self, sink: Sink, layout: ShardLayout, name: str = "parquet shard") -> None:
@@ -82,7 +84,8 @@ class ParquetWriter:
 
 
 class ParquetReader(ShardReader):
-    """Reader of Parquet files with the objective's columns, in any integer types and row groups.
+    """Reader of Parquet files with the columns of an objective, with any integer types and sizes of row
+    groups.
 
     The file must be seekable.
     """
@@ -90,9 +93,9 @@ class ParquetReader(ShardReader):
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """Open the file and find its ``layout``, the objective and sizes of its examples.
+        """Open the file and find the layout of its examples.
 
-        objective: the examples' objective, or None to take it from the file.
+        objective: the examples' objective. None takes the one that the file names.
         """
         self._name = name
         self._parquet = ParquetInput(file, name)
@@ -114,9 +117,10 @@ class ParquetReader(ShardReader):
         )
 
     def find_piece_ends(self) -> Sequence[int] | None:
-        """Return the number of examples up to the end of each row group, which is a piece.
+        """Return for each row group the number of examples up to its end. A row group is a piece that is read
+        at once.
 
-        None if another program wrote a row group that is too large for memory.
+        None if the file has a row group that is too large for memory, which other programs may write.
         """
         found = self._parquet.group_ends
         return found if all(b - a <= 2 * self._rows for a, b in pairwise([0, *found])) else None
@@ -133,7 +137,7 @@ class ParquetReader(ShardReader):
         return choose_group_rows(self.layout)
 
     def _read_blocks(self, found: Iterable[tuple[int, Any]]) -> Iterator[ExampleBatch]:
-        """Yield the examples of Arrow record batches.
+        """Yield batches of the examples in Arrow record batches.
 
         found: each record batch with the number of its first record.
         """
@@ -148,13 +152,13 @@ class ParquetReader(ShardReader):
 
 
 def _find_declared_columns(fields: Fields) -> tuple[dict[str, str], set[str]]:
-    """Return the declared item type by column name, and the names of the columns that hold lists."""
+    """Return the item type of each column by name, and the names of the columns that hold lists."""
     types = {name: field.type for name, field in fields.items()}
     return types, {name for name, field in fields.items() if field.shape == "*"}
 
 
 def _encode_examples(block: ExampleBatch, fields: Fields, schema: Any) -> Any:
-    """Return a checked block as an Arrow table."""
+    """Convert a block of checked examples to an Arrow table."""
     pyarrow = load_pyarrow()
     columns = map_columns_by_name(type(block))
     values = [_encode_field(block, field, columns[field.of], schema) for field in fields.values()]
@@ -185,7 +189,7 @@ def _find_layout(metadata: dict[bytes, bytes], objective: Objective, name: str) 
 def _decode_examples(
     records: Any, fields: Fields, batch_type: type[ExampleBatch], record: "RecordCheck"
 ) -> ExampleBatch:
-    """Return the examples of an Arrow record batch, in its integer types and not yet checked.
+    """Convert an Arrow record batch to examples, with its integer types. The values are not checked yet.
 
     ShardError if a value is missing, or if the lengths of lists contradict each other.
     """

@@ -1,4 +1,4 @@
-"""Write and read Parquet files, with checksums. All kinds of Parquet shards use this module."""
+"""Write and read Parquet files with checksums. All kinds of Parquet shards use this module."""
 
 import weakref
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ ZSTD_LEVEL = 3
 
 
 class ParquetOutput:
-    """Writer of a Parquet file. Each table that is written becomes a row group."""
+    """Writer of a Parquet file. Each table that is written becomes one row group."""
 
     def __init__(self, sink: Sink, schema: Any, zstd_level: int = ZSTD_LEVEL) -> None:
         file = SinkFile(sink)
@@ -30,7 +30,8 @@ class ParquetOutput:
             schema,
             compression="zstd",
             compression_level=zstd_level,
-            use_dictionary=False,  # zstd already compresses the text that dupe_factor repeats
+            # zstd already compresses text that occurs several times because of dupe_factor
+            use_dictionary=False,
             version="2.6",
             data_page_version="1.0",
             store_schema=False,
@@ -48,8 +49,9 @@ class ParquetOutput:
 class ParquetInput:
     """Reader of a seekable Parquet file. ShardError names a record that cannot be read.
 
-    schema: the Arrow schema. metadata: the file's metadata by key.
-    group_ends: number of records up to each row group's end.
+    schema: the Arrow schema.
+    metadata: the file's metadata by key.
+    group_ends: for each row group, the number of records up to its end.
     """
 
     def __init__(self, file: IO[bytes], name: str) -> None:
@@ -72,12 +74,22 @@ class ParquetInput:
         return sum(self._sizes)
 
     def read_batches(self, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
-        """Yield Arrow record batches of at most ``size`` rows, each with the number of its first record."""
+        """Yield Arrow record batches of at most ``size`` rows, each with the number of its first record in
+        the file.
+
+        fields: names of the columns to read.
+        """
         for group in range(len(self._sizes)):
             yield from self.read_group(group, fields, size)
 
     def read_group(self, group: int, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
-        """Yield Arrow record batches of a row group, each with the number in the file of its first record."""
+        """Yield the Arrow record batches of a row group, each with the number of its first record in the
+        file.
+
+        group: index of the row group.
+        fields: names of the columns to read.
+        size: most rows of a record batch.
+        """
         first = self.group_ends[group] - self._sizes[group]
         start, stop = first, first + self._sizes[group]
         try:
@@ -89,7 +101,7 @@ class ParquetInput:
                 f"{self._name}: record {start}: records {start} to {stop - 1} (row group {group}) cannot be "
                 f"read, expected undamaged pages ({_format_on_one_line(error)})"
             ) from error
-        # A damaged row group may end early without an error from pyarrow.
+        # A damaged row group can end too early without an error from pyarrow.
         if start != stop:
             raise ShardError(
                 f"{self._name}: record {start}: row group {group} ends here, expected {stop - start} more"
@@ -97,7 +109,7 @@ class ParquetInput:
 
 
 class SinkFile:
-    """File-like wrapper of a sink for pyarrow. It counts the bytes and never closes the sink."""
+    """Makes a sink usable as a file for pyarrow. It counts the bytes, and never closes the sink."""
 
     closed = False
 
@@ -109,8 +121,7 @@ class SinkFile:
     def abandon(self) -> None:
         """Discard all data that is written from now on.
 
-        This is needed because a pyarrow writer that is garbage-collected after an error still writes a
-        footer.
+        This is needed after an error. A pyarrow writer that is then garbage-collected still writes a footer.
         """
         self._abandoned = True
 
@@ -145,12 +156,18 @@ def list_pyarrow_errors() -> tuple[type[Exception], ...]:
 
 
 def choose_group_rows(layout: ShardLayout) -> int:
-    """Return how many rows each row group gets, so that its number of ids is limited too."""
+    """Return the number of rows in a row group. It is smaller for long examples, to limit the number of
+    ids.
+    """
     return max(1, min(GROUP_ROWS, GROUP_IDS // layout.max_seq_length))
 
 
 def make_list_schema(types: Mapping[str, str], lists: set[str]) -> Any:
-    """Return an Arrow schema for columns of these item types. lists: names of the columns of lists."""
+    """Return an Arrow schema for columns of integers or of lists of integers.
+
+    types: item type of each column by name.
+    lists: names of the columns that hold lists.
+    """
     pyarrow = load_pyarrow()
     items = {name: pyarrow.type_for_alias(kind) for name, kind in types.items()}
     return pyarrow.schema(
@@ -165,7 +182,12 @@ def make_lists(values: "Array", ends: "Array", kind: Any) -> Any:
 
 
 def check_parquet_columns(schema: Any, types: Mapping[str, str], lists: set[str], name: str) -> None:
-    """Raise ShardError unless each declared column exists and holds integers, or lists of integers."""
+    """Raise ShardError unless the schema has each column, with integers or lists of integers.
+
+    types: item type of each column by name.
+    lists: names of the columns that hold lists.
+    name: the file, for the error.
+    """
     is_kind = import_module("pyarrow.types")
     for field, declared in types.items():
         if schema.get_field_index(field) < 0:
@@ -180,12 +202,12 @@ def check_parquet_columns(schema: Any, types: Mapping[str, str], lists: set[str]
 
 
 def read_metadata(file: IO[bytes], what: str) -> str | None:
-    """Return the value of the key ``bertdata.<what>`` in a Parquet file's metadata, or None if absent."""
+    """Return the value of the key ``bertdata.<what>`` in a Parquet file's metadata. None if there is none."""
     load_pyarrow()
     try:
         metadata = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.metadata or {}
     except list_pyarrow_errors():
-        return None  # opening the file as a shard reports the fault later
+        return None  # If the file is damaged, opening it as a shard reports it later.
     finally:
         file.seek(0)
     found = metadata.get(f"bertdata.{what}".encode())
@@ -193,19 +215,21 @@ def read_metadata(file: IO[bytes], what: str) -> str | None:
 
 
 def is_lddl_file(file: IO[bytes]) -> bool:
-    """Return True for a Parquet file with LDDL's columns."""
+    """Return True if a Parquet file has the columns of LDDL's shards."""
     load_pyarrow()
     try:
         found = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.names
     except list_pyarrow_errors():
-        return False  # opening the file as a shard reports the fault later
+        return False  # If the file is damaged, opening it as a shard reports it later.
     finally:
         file.seek(0)
     return {"A", "B", "is_random_next", "num_tokens"} <= set(found)
 
 
 def find_objective_in_metadata(metadata: dict[bytes, bytes]) -> str:
-    """Return the objective's name from a Parquet file's metadata, or the default objective if absent."""
+    """Return the objective's name that a file's metadata store. If they store none, it is the default
+    objective.
+    """
     return metadata.get(b"bertdata.objective", DEFAULT_OBJECTIVE.encode()).decode("utf-8", "replace")
 
 
@@ -218,7 +242,7 @@ def read_size(metadata: dict[bytes, bytes], what: str, name: str) -> Any:
 
 
 def read_lists(records: Any, name: str, record: "RecordCheck") -> "tuple[Array, Array]":
-    """Return the concatenated values of a column of lists, and where each list ends in them."""
+    """Return the values of all lists of a column, and for each list the index after its last value."""
     column = records.column(name)
     record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a list")
     offsets = column.offsets.to_numpy()

@@ -9,15 +9,16 @@ _BATCH = 512
 
 
 class Sink(Protocol):
-    """Destination for a writer's bytes, which arrive in order. A writer never seeks."""
+    """Interface of what receives the bytes of a written file, in order. Writers never seek in it."""
 
     def write(self, data: bytes | memoryview, /) -> object: ...
 
 
 class ShardWriter(Protocol):
-    """Interface of a writer of examples to a container.
+    """Interface of a writer of examples to a shard.
 
-    ``close`` completes the file but leaves the sink open. Without a call of ``close`` the file is unusable.
+    ``close`` completes the file but does not close the sink. Without a call of ``close`` the file is
+    unusable.
     """
 
     def write(self, batch: ExampleBatch) -> None: ...
@@ -29,15 +30,17 @@ class ShardReader(Protocol):
     """Interface of a reader of a shard. ShardError names the file and the record that cannot be read.
 
     layout: objective and largest sizes of the examples.
+    index: what ``find_piece_ends`` found out about the file.
     """
 
     layout: ShardLayout
-    index: Any = (
-        None  # set by find_piece_ends, so that a later reader of the same file need not compute it again
-    )
+    # A later reader of the same file can get the index from the first one, instead of computing it again.
+    index: Any = None
 
     is_measured: bool = False
-    """True if the file does not store the layout's sizes, so that they were measured from its examples."""
+    """True if the file does not store the sizes of its examples, so that they were measured by reading all
+    examples.
+    """
 
     def __len__(self) -> int: ...
 
@@ -46,7 +49,7 @@ class ShardReader(Protocol):
         ...
 
     def find_piece_ends(self) -> Sequence[int] | None:
-        """Return the number of examples up to the end of each piece.
+        """Return for each piece of the file the number of examples up to its end.
 
         A piece is a run of consecutive examples that can be decoded without the rest of the file. None if the
         file can only be read in order.
@@ -54,7 +57,10 @@ class ShardReader(Protocol):
         return None
 
     def read_piece(self, number: int) -> ExampleBatch:
-        """Return the examples of piece ``number``. A piece is a run of consecutive examples."""
+        """Return the examples of one piece, which is a run of consecutive examples.
+
+        number: index of the piece.
+        """
         raise AssertionError("no run of examples is decoded alone")
 
     def __iter__(self) -> Iterator[Any]:

@@ -1,8 +1,8 @@
-"""The checksum that NVIDIA publishes for a shard with rows of varying length.
+"""Computes the checksum that NVIDIA publishes for shards with rows of varying length.
 
-It is an md5 over the md5s of the rows' input ids::
+It is an md5 over the md5s of the rows' input ids. A row is a list of Python integers in this formula::
 
-    md5(str([md5(str(row)).hexdigest() for row in input_ids]))        # row: a list of Python integers
+    md5(str([md5(str(row)).hexdigest() for row in input_ids]))
 
 The checksum does not depend on how the file stores the ids, or on any other field. Source: the check lists of
 NVIDIA's MLPerf training results v4.0.
@@ -38,15 +38,20 @@ def compute_row_sum(path: str) -> str:
 
 
 def _format_rows(values: "Array", ends: "Array") -> Iterator[bytes]:
-    """Yield ``str(row)`` as bytes for each row."""
-    # Rows with ids outside the table are formatted by Python. The rest of the function does the same, only
+    """Yield each row of ids as Python prints a list, ``str(row)``, in bytes.
+
+    values: the ids of all rows.
+    ends: for each row, the index after its last id.
+    """
+    # Python formats rows that have ids outside the table below. The rest of the function does the same, but
     # faster.
     if len(values) and not (values.min() >= 0 and values.max() <= LARGEST):
         for start, stop in zip([0, *ends[:-1]], ends, strict=True):
             yield str(values[start:stop].tolist()).encode()
         return
-    # Rows [5, 12], [7]: the cells hold b"5, ", b"12, ", b"7, ", padded with zero bytes. Without the zero
-    # bytes the text is b"5, 12, 7, ". Each row's text runs up to its last comma: b"[5, 12]", b"[7]".
+    # For the rows [5, 12] and [7], the cells hold b"5, ", b"12, " and b"7, ", padded with zero bytes. Without
+    # the zero bytes the text is b"5, 12, 7, ". Each row takes its part of the text without the last comma:
+    # b"[5, 12]" and b"[7]".
     digits, widths = _format_numbers()
     cells = digits[values]
     text = cells[cells != 0].tobytes()
@@ -59,7 +64,9 @@ def _format_rows(values: "Array", ends: "Array") -> Iterator[bytes]:
 
 @lru_cache(maxsize=1)
 def _format_numbers() -> "tuple[Array, Array]":
-    """Return a table of the texts "0, ", "1, " and so on, padded with zero bytes, and each text's length."""
+    """Return a table of the texts "0, ", "1, " and so on, padded with zero bytes, and the length of each
+    text.
+    """
     import numpy as np
 
     texts = np.array([f"{number}, ".encode() for number in range(LARGEST + 1)])

@@ -1,6 +1,6 @@
-"""Convert examples to padded NumPy rows and back. The container's field declarations say what a row holds.
+"""Convert examples to padded rows of NumPy arrays and back.
 
-This module imports NumPy.
+The field declarations of the container say what a row holds. This module imports NumPy.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,13 +15,14 @@ from bertdata.examples.columns import Array, compute_lengths
 from bertdata.examples.fields import Field, Fields, find_places_column, map_columns_by_name
 from bertdata.records import IDS, IDS_ENDS, Buffer, Column, ExampleBatch, ShardLayout
 
-LARGEST_ID = 2**31 - 1  # HDF5 and Parquet shards store ids as int32
+LARGEST_ID = 2**31 - 1  # the largest id that HDF5 and Parquet shards can store, because they use int32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordCheck:
-    """Helper that raises ShardError for a faulty example and names the shard and the record.
+    """Raises ShardError for faulty examples of a batch. The error names the shard and the record.
 
+    name: the shard.
     first: number of the batch's first record.
     """
 
@@ -29,7 +30,10 @@ class RecordCheck:
     first: int
 
     def refuse(self, wrong: Array, problem: Callable[[int], str]) -> None:
-        """Raise ShardError for the first example marked in ``wrong``. problem(index): describes the fault."""
+        """Raise ShardError for the first example that ``wrong`` marks.
+
+        problem: function that describes the fault of the example with an index.
+        """
         if wrong.any():
             index = int(np.argmax(wrong))
             raise self.error(index, problem(index))
@@ -37,16 +41,18 @@ class RecordCheck:
     def refuse_items(self, wrong: Array, ends: Array, problem: Callable[[int], str]) -> None:
         """Raise ShardError for the first item that ``wrong`` marks in a column of lists.
 
-        ends: end of each example's items. problem(index): describes the fault of an item.
+        ends: for each example, the index after its last item.
+        problem: function that describes the fault of the item with an index.
         """
         if wrong.any():
             item = int(np.argmax(wrong))
             raise self.error(int(np.searchsorted(ends, item, side="right")), problem(item))
 
     def refuse_cells(self, field: str, found: Array, expected: Array, rule: str) -> None:
-        """Raise ShardError for the first row whose values ``found`` differ from ``expected``.
+        """Raise ShardError for the first value of ``found`` that differs from ``expected``.
 
-        field: name of the field. rule: what its values have to be, for the message.
+        field: name of the field.
+        rule: what the values of the field have to be, for the message.
         """
         wrong = found != expected
         if wrong.any():
@@ -59,7 +65,10 @@ class RecordCheck:
 
 
 def check_writable(layout: ShardLayout, container: str) -> None:
-    """Raise SettingsError if the layout asks for an order of fields that the container cannot store."""
+    """Raise SettingsError if the layout asks for Graphcore's order, which only TFRecord can store.
+
+    container: name of the container.
+    """
     if layout.remask:
         raise SettingsError(
             f"remask needs the container tfrecord: {container} holds examples in their usual order"
@@ -67,7 +76,11 @@ def check_writable(layout: ShardLayout, container: str) -> None:
 
 
 def check_layout(layout: ShardLayout, name: str, sizes: Iterable[str]) -> None:
-    """Raise ShardError if a size that a file states is impossible. sizes: names of the sizes to check."""
+    """Raise ShardError if a size of a file's layout is impossible.
+
+    name: the file.
+    sizes: names of the sizes to check.
+    """
     for what in sizes:
         size = layout.size(what)
         if not 1 <= size <= LONGEST_SEQUENCE:
@@ -77,11 +90,13 @@ def check_layout(layout: ShardLayout, name: str, sizes: Iterable[str]) -> None:
 def check_batch(
     batch: ExampleBatch, layout: ShardLayout, record: RecordCheck, lowest: Mapping[str, int] | None = None
 ) -> None:
-    """Raise ShardError for the first example that breaks a rule of its columns or exceeds the layout's sizes.
+    """Raise ShardError for the first example with a wrong value, or with more items than the layout allows.
 
-    The columns may have any integer type, so that a reader can check values before narrowing their types.
-    lowest: lowest allowed value by column name. A container whose rows end at the first padding value cannot
-    store that value itself.
+    The columns may have any integer type, so that a reader can check values before it converts them to
+    smaller types.
+
+    lowest: lowest allowed value by column name. It is needed for containers whose rows end at the first
+    padding value, which therefore cannot be stored itself.
     """
     length, lowest = compute_lengths(batch.ends), lowest or {}
     for ends, items in batch.ragged().items():
@@ -110,7 +125,7 @@ def _check_size(sizes: Array, what: str, lowest: int, highest: int, record: Reco
 def _check_items(items: Array, ends: Array, column: Column, lowest: int, record: RecordCheck) -> None:
     most = min(column.most, LARGEST_ID)
     if items.dtype.kind == "u" and lowest <= 0 and np.iinfo(items.dtype).max <= most:
-        return  # every value of this integer type is allowed
+        return  # This integer type can only hold allowed values.
     record.refuse_items(
         (items < lowest) | (items > most),
         ends,
@@ -130,7 +145,7 @@ def _check_single(values: Array, length: Array, column: Column, record: RecordCh
 def _check_places(
     values: Array, length: Array, ends: Array, column: Column, lowest: int, record: RecordCheck
 ) -> None:
-    """Raise ShardError unless the positions of each example ascend and lie within the example."""
+    """Raise ShardError unless the positions of each example ascend and are within the example."""
     positions, counts, noun = values.astype(np.int64), compute_lengths(ends), column.noun
     ends = np.cumsum(counts)
     limits = np.repeat(length, counts)
@@ -140,7 +155,7 @@ def _check_places(
         lambda item: f"{noun} {positions[item]}, expected {lowest} to {limits[item] - 1}",
     )
     falls = np.diff(positions, prepend=-1) <= 0
-    falls[(ends - counts)[counts > 0]] = False  # an example's first position cannot break the order
+    falls[(ends - counts)[counts > 0]] = False  # the first position of an example has no other before it
     record.refuse_items(
         falls,
         ends,
@@ -149,7 +164,10 @@ def _check_places(
 
 
 def pad_examples(batch: ExampleBatch, layout: ShardLayout, fields: Fields) -> dict[str, Array]:
-    """Return the padded rows of a checked batch by field, of shape [N, S], [N, P] or [N]."""
+    """Convert checked examples to padded rows.
+
+    Returns by field an array with a row, or a single value, for each example.
+    """
     columns = map_columns_by_name(type(batch))
     return {
         name: _pad_field(batch, field, columns[field.of], layout, np.dtype(field.type))
@@ -160,7 +178,10 @@ def pad_examples(batch: ExampleBatch, layout: ShardLayout, fields: Fields) -> di
 def _pad_field(
     batch: ExampleBatch, field: Field, column: Column, layout: ShardLayout, kind: np.dtype[Any]
 ) -> Array:
-    """Return a field's padded rows. The field's ``source`` says how they are derived from the column."""
+    """Return the padded rows of a field. Its ``source`` says how they are made from the column.
+
+    kind: item type of the rows.
+    """
     values: Array = getattr(batch, column.name)
     if field.shape == "1":
         return (compute_lengths(batch.ends) - values if field.source == "rest" else values).astype(kind)
@@ -178,7 +199,7 @@ def _pad_field(
 
 
 def _pad_placed(batch: ExampleBatch, field: Field, column: Column, width: int, kind: np.dtype[Any]) -> Array:
-    """Return rows filled with the padding value, with each item at its masked position."""
+    """Return rows with the column's items at the masked positions and the padding value everywhere else."""
     places = find_places_column(column.name, type(batch))
     assert places is not None
     assert column.ends is not None
@@ -191,14 +212,17 @@ def _pad_placed(batch: ExampleBatch, field: Field, column: Column, width: int, k
 def unpad_rows(
     rows: dict[str, Array], fields: Fields, batch_type: type[ExampleBatch], record: RecordCheck
 ) -> ExampleBatch:
-    """Return the examples of padded rows, in the rows' integer types and not yet checked.
+    """Convert padded rows to examples, with the integer types of the rows. The values are not checked yet.
 
-    ShardError if a row holds something that an example cannot represent: a gap in the input mask, segment ids
-    that are not zeros then ones, or values other than the padding after the last item.
+    ShardError if a row holds something that an example cannot represent: a gap in the input mask, segment
+    numbers that are not zeros then ones, or anything but padding after the last item.
+
+    rows: an array with all rows, by field name.
     """
     columns = map_columns_by_name(batch_type)
-    # ids [5 6 7 0], input_mask [1 1 1 0], segments [0 1 1 0] become the ids 5 6 7 and the segment length
-    # 1. A container has no place for lengths, so they are recovered from the mask or from the padding.
+    # For example, ids [5 6 7 0], input_mask [1 1 1 0] and segments [0 1 1 0] become the ids 5 6 7 and the
+    # segment length 1. A container does not store lengths, so they are found from the mask or from the
+    # padding.
     used = _find_used_cells(rows, fields, columns, record)
     found: dict[str, Array] = {ends: np.cumsum(cells.sum(axis=1)) for ends, cells in used.items()}
     ids = used[IDS_ENDS]
@@ -223,7 +247,10 @@ def unpad_rows(
 def _find_used_cells(
     rows: dict[str, Array], fields: Fields, columns: dict[str, Column], record: RecordCheck
 ) -> dict[str, Array]:
-    """Return a boolean array [N, width] per column of ends: True for cells that hold items, not padding."""
+    """Return which cells of the rows hold items, not padding, as booleans of shape (rows, width).
+
+    The result has such an array for each column of end offsets, by its name.
+    """
     found: dict[str, Array] = {}
     for name, field in fields.items():
         ends = columns[field.of].ends
@@ -237,6 +264,6 @@ def _find_used_cells(
 
 
 def make_leading_mask(counts: Buffer, width: int) -> Array:
-    """Return an array [len(counts), width] of booleans whose row i begins with ``counts[i]`` true values."""
+    """Return booleans of shape (len(counts), width). Row i begins with ``counts[i]`` True values."""
     truth: Array = np.arange(width) < np.asarray(counts, dtype=np.int64)[:, np.newaxis]
     return truth

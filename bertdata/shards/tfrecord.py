@@ -1,4 +1,4 @@
-"""TFRecord shards: write and read batches, and convert any TFRecord file to canonical form."""
+"""Write and read TFRecord shards, and convert any TFRecord file to canonical form."""
 
 from array import array
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,8 @@ _PIECE_RECORDS = 16
 
 
 class TFRecordWriter:
-    """Writer of examples to TFRecord in canonical form, as protobuf serialises them deterministically.
+    """Writer of examples to TFRecord in canonical form, that is, as protobuf's deterministic serialisation
+    writes it.
 
     The md5 of the file is therefore the content md5 of its examples.
     """
@@ -50,7 +51,7 @@ class TFRecordWriter:
         self._received += len(batch)
 
     def close(self) -> None:
-        """Do nothing: a TFRecord file has no footer."""
+        """Do nothing, because a TFRecord file has no footer."""
 
 
 def encode_batch(
@@ -60,11 +61,12 @@ def encode_batch(
     where: str = "",
     first: int = 0,
 ) -> bytes | memoryview:
-    """Encode a batch as TFRecord records in canonical form. Return the records' bytes, with lengths and
-    checksums.
+    """Encode a batch as TFRecord records in canonical form. Return the bytes of all records.
 
-    where: name of the shard, for errors. first: number of the batch's first record.
     ShardError names an example that cannot be stored in a record.
+
+    where: name of the shard, for errors.
+    first: number of the batch's first record.
     """
     objective = find_objective(layout.objective)
     if not use_native(engine or default_engine()):
@@ -74,7 +76,7 @@ def encode_batch(
         )
     try:
         framed: memoryview = objective.record_format(layout).encode(batch.values())
-    except ValueError:  # the Python version below finds the faulty example and names it
+    except ValueError:  # The Python version below finds the faulty example and names it.
         for _ in _make_features(batch, objective, layout, where, first):
             pass
         raise
@@ -84,7 +86,11 @@ def encode_batch(
 def _make_features(
     batch: ExampleBatch, objective: Objective, layout: ShardLayout, where: str, first: int
 ) -> Iterator[FieldValues]:
-    """Yield the features of each example's record."""
+    """Yield for each example the features of its record.
+
+    where: name of the shard, for errors.
+    first: number of the batch's first record.
+    """
     for record, example in enumerate(batch.examples(), first):
         try:
             yield objective.features(example, layout)
@@ -93,10 +99,10 @@ def _make_features(
 
 
 class TFRecordReader(ShardReader):
-    """Reader of a TFRecord file of any program. The first record determines the layout.
+    """Reader of a TFRecord file that any program may have written. The first record determines the layout.
 
-    The file must be seekable. ShardError names a record that is damaged, or that an ExampleBatch cannot
-    represent exactly, such as one whose input mask is not ones followed by zeros.
+    The file must be seekable. ShardError names a record that is damaged, or that an example cannot represent
+    exactly, for instance because its input mask is not ones followed by zeros.
     """
 
     def __init__(
@@ -107,11 +113,11 @@ class TFRecordReader(ShardReader):
         objective: Objective | None = None,
         padding_id: int | None = None,
     ) -> None:
-        """Read the layout from the first record.
+        """Read the first record and find the layout.
 
-        objective: the examples' objective. None searches for a built-in objective with exactly the file's
-        fields.
-        padding_id: id at padded positions. None takes it from the first record, or 0 if that has no padding.
+        objective: the examples' objective. None takes the built-in objective with exactly the file's fields.
+        padding_id: id at padded positions. None takes the id in the first record. If that record has no
+        padding, it is 0.
         """
         self._file = file
         self._name = name
@@ -131,7 +137,9 @@ class TFRecordReader(ShardReader):
         file.seek(0)
 
     def __len__(self) -> int:
-        """Count the records from the frame headers. A running iteration over batches is not disturbed."""
+        """Return the number of records, counted by their headers. A running iteration over batches is not
+        disturbed.
+        """
         return count_records(self._file, self._name)
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
@@ -139,10 +147,9 @@ class TFRecordReader(ShardReader):
         return self._decode_batches(self._file, size)
 
     def find_piece_ends(self) -> Sequence[int]:
-        """Return where each piece ends. A piece is 16 records.
+        """Return for each piece of 16 records the number of records up to its end.
 
-        The first call reads the headers of all records to find the pieces. The index of the pieces takes 16
-        bytes per piece.
+        The first call finds the pieces by reading the header of each record. It stores 16 bytes per piece.
         """
         return self._get_index()[1]
 
@@ -154,10 +161,10 @@ class TFRecordReader(ShardReader):
         return batch
 
     def _get_index(self) -> "tuple[array[int], Sequence[int]]":
-        """Return the index of the pieces, which are runs of 16 records.
+        """Return the index of the pieces. A piece is a run of 16 records.
 
-        The first part holds the byte offset of each piece, then the file's end. The second part holds the
-        number of records up to the end of each piece.
+        The first part has the byte offset of each piece, followed by the file's size. The second part has for
+        each piece the number of records up to its end.
         """
         if self.index is None:
             self.index = self._find_pieces()
@@ -165,10 +172,12 @@ class TFRecordReader(ShardReader):
         return found
 
     def _find_pieces(self) -> "tuple[array[int], Sequence[int]]":
-        """Build the index of the pieces from the header of every record. Payloads are skipped."""
-        # find_record_starts also yields the file's end. After the loop ``records`` is therefore the number of
-        # records, and ``place`` the file's size. A file of 40 records gives the offsets of records 0, 16 and
-        # 32 and of the file's end, and the piece ends [16, 32, 40].
+        """Find the pieces by reading the header of every record. Return the index that ``_get_index``
+        describes.
+        """
+        # find_record_starts also yields the end of the file. After the loop ``records`` is therefore the
+        # number of records, and ``place`` the file's size. For example, a file of 40 records gives the
+        # offsets of the records 0, 16 and 32 and of the file's end, and the piece ends [16, 32, 40].
         starts, records, place = array("Q"), 0, 0
         for records, place in enumerate(find_record_starts(self._file, self._name)):
             if records % _PIECE_RECORDS == 0:
@@ -179,7 +188,10 @@ class TFRecordReader(ShardReader):
         return starts, array("Q", ends)
 
     def _decode_batches(self, file: ByteSource, size: int, first: int = 0) -> Iterator[ExampleBatch]:
-        """Yield the examples from the file's current position on. first: number of the next record."""
+        """Yield the examples from the file's current position on, in batches of at most ``size``.
+
+        first: number of the record at this position.
+        """
         if self._native and self._objective.decodes_natively(self.layout):
             yield from self._decode_with_kernel(file, size, first)
             return
@@ -188,7 +200,10 @@ class TFRecordReader(ShardReader):
             yield self._objective.batch_type.of(group, wide=True)
 
     def _decode_examples(self, file: ByteSource, first: int) -> Iterator[Any]:
-        """Decode records in Python. first: number of the next record."""
+        """Yield the examples from the file's current position on, decoded in Python.
+
+        first: number of the record at this position.
+        """
         for record, payload in enumerate(read_payloads(file, self._name, first), first):
             try:
                 yield self._objective.example(decode_example(payload), self.layout)
@@ -196,7 +211,10 @@ class TFRecordReader(ShardReader):
                 raise ShardError(f"{self._name}: record {record}: {error}") from None
 
     def _decode_with_kernel(self, file: ByteSource, size: int, first: int) -> Iterator[ExampleBatch]:
-        """Decode records with the native kernel. first: number of the next record."""
+        """Yield batches of the examples from the file's current position on, decoded by the C++ kernel.
+
+        first: number of the record at this position.
+        """
         format, batch_type = self._objective.record_format(self.layout), self._objective.batch_type
         names = [column.name for column in batch_type.columns()]
         for columns in decode_columns(file, self._name, format, size, first):
@@ -206,16 +224,18 @@ class TFRecordReader(ShardReader):
 def decode_columns(
     file: ByteSource, name: str, format: Any, size: int, first: int = 0
 ) -> Iterator[list[Any]]:
-    """Decode a file's records with the native kernel. Yield lists of columns of at most ``size`` records.
+    """Decode the records of a file with the C++ kernel. Yield the columns of at most ``size`` records at a
+    time.
 
-    format: the kernel's record format, which names the columns. Its second column must have one item per
-    record, because the records are counted by it.
+    name: the file, for errors.
+    format: the kernel's record format, which defines the columns. The records are counted by its second
+    column, which must have one item per record.
     first: number of the record at the file's current position.
     """
     # Blocks have a fixed size, so the last record of a block is usually cut. decode() stops before an
     # incomplete record and returns how many bytes it used. The remaining bytes go to the front of the next
-    # block. If a record is longer than a block, the number of bytes is doubled with each read, so that the
-    # work stays linear in the record's size.
+    # block. If a record is longer than a block, twice as many bytes are read each time, so that the work
+    # stays linear in the record's size.
     record, rest = first, b""
     while more := file.read(max(BLOCK_BYTES, len(rest))):
         block, place = memoryview(rest + more), 0
@@ -235,10 +255,11 @@ def decode_columns(
 
 
 def find_layout_of_features(features: FieldValues, objective: Objective | None = None) -> ShardLayout:
-    """Derive the layout of a file's examples from the features of one record.
+    """Return the layout of a file's examples, derived from the features of one record.
 
-    objective: the examples' objective. None searches for a built-in objective with exactly these features.
     LossyExample if the features do not match the objective.
+
+    objective: the examples' objective. None takes the built-in objective with exactly these features.
     """
     forms = [form for one in ([objective] if objective else OBJECTIVES.values()) for form in _list_forms(one)]
     exact = [form for form in forms if set(form[1]) == set(features)]
@@ -254,8 +275,10 @@ def find_layout_of_features(features: FieldValues, objective: Objective | None =
 
 
 def _find_padding(features: FieldValues, fields: Fields) -> int:
-    """Return the id at all padded positions of a record. 0 if there are none, or if their ids differ."""
-    # The number of ones in input_mask is the number of tokens. All later positions are padding.
+    """Return the id at all padded positions of a record. 0 if there are none, or if they have different
+    ids.
+    """
+    # The number of ones in input_mask is the number of tokens. All positions after the tokens are padding.
     used = [
         list(features[name] or ()).count(1)
         for name, field in fields.items()
@@ -269,9 +292,12 @@ def _find_padding(features: FieldValues, fields: Fields) -> int:
 
 
 def _format_misfit(features: FieldValues, forms: Sequence[set[str]]) -> str:
-    """Return an error message that names unknown features, or if there are none, missing features.
+    """Return an error message that says why features are not those of a record.
 
-    forms: feature names of each possible form of a record. Features are missing from the first form.
+    It names the unknown features. If there are none, it names the features that the first form has and the
+    record lacks.
+
+    forms: the feature names of each form that a record can have.
     """
     whole = max((form for form in forms if form < set(features)), key=len, default=None)
     if whole is None:
@@ -280,9 +306,9 @@ def _format_misfit(features: FieldValues, forms: Sequence[set[str]]) -> str:
 
 
 def _list_forms(objective: Objective) -> Iterator[tuple[ShardLayout, Fields]]:
-    """Yield each form that records of the objective can have: its layout and its fields.
+    """Yield the two forms that the objective's records can have, in the usual order and in Graphcore's order.
 
-    The sizes in the layout are placeholders.
+    A form is a layout and its fields. The sizes in the layout are placeholders.
     """
     for remask in (False, True):
         layout = ShardLayout(objective=objective.name, max_seq_length=1, remask=remask)
@@ -295,9 +321,11 @@ def _list_forms(objective: Objective) -> Iterator[tuple[ShardLayout, Fields]]:
 def read_canonical_blocks(
     file: ByteSource, name: str, engine: Engine | None = None
 ) -> Iterator[tuple[bytes, int]]:
-    """Yield a TFRecord file's records in canonical form, as (block of bytes, number of records in it).
+    """Convert the records of a TFRecord file to canonical form. Yield (bytes of some records, number of these
+    records).
 
-    Works for any ``tf.train.Example`` messages. ShardError names a record that is damaged or not an Example.
+    This works for any ``tf.train.Example`` messages. ShardError names a record that is damaged or not an
+    Example.
     """
     if not use_native(engine or default_engine()):
         for record, payload in enumerate(read_payloads(file, name)):
@@ -326,7 +354,9 @@ def _make_record_error(name: str, done: int, error: Exception) -> ShardError:
 
 
 def split_frames(block: bytes) -> list[bytes]:
-    """Split a block of complete, undamaged records into the bytes of each record, frame included."""
+    """Split a block of complete, undamaged records into the bytes of each record, with its length and
+    checksums.
+    """
     frames, place = [], 0
     while place < len(block):
         end = place + int.from_bytes(block[place : place + 8], "little") + FRAME_BYTES

@@ -35,20 +35,20 @@ if TYPE_CHECKING:
     from bertdata.examples.columns import Array
 
 LISTS = {"input_ids": "i2", "segment_ids": "i1", "masked_lm_positions": "i2", "masked_lm_ids": "i2"}
-"""Item type of each list, by field."""
+"""Item type of each field that holds a list."""
 LABELS = "next_sentence_labels"
 LARGEST = (1 << 15) - 1
-"""Largest id that the item types can hold."""
+"""The largest id that can be stored, because the integers have 16 bits with a sign."""
 
 _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 76}
-"""Sizes of examples that are attributes of the file's root, with the values for files without them."""
+"""The sizes of examples that files store as attributes. The values are for files without these attributes."""
 _BATCH = 1024
 
 
 class VarlengthWriter:
-    """Writer of masked segment pairs.
+    """Writer of masked pairs of segments to HDF5 with rows of varying length.
 
-    The file's bytes do not depend on the size of the batches that it receives.
+    The file's bytes do not depend on how the examples are divided among calls of ``write``.
     """
 
     def __init__(self, sink: Sink, layout: ShardLayout, name: str = "nvidia-mlperf shard") -> None:
@@ -113,16 +113,18 @@ class VarlengthWriter:
 
 
 class VarlengthReader(ShardReader):
-    """Reader of HDF5 files with rows of varying length, from any program, with any integer types. The file
-    must be seekable.
+    """Reader of HDF5 files with rows of varying length. Any program may have written them, with any integer
+    types.
+
+    The file must be seekable.
     """
 
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """Open the file and find its ``layout``, the objective and sizes of its examples.
+        """Open the file and find the layout of its examples.
 
-        objective: the examples' objective, or None to take it from the file.
+        objective: the examples' objective. None takes the one that the file names.
         """
         from bertdata.shards.hdf5_varlength import VarlengthColumn
 
@@ -148,7 +150,11 @@ class VarlengthReader(ShardReader):
         return regroup_batches(self._read_blocks(), size)
 
     def token_ids(self) -> "Iterator[tuple[Array, Array]]":
-        """Yield blocks of rows: their concatenated input ids and where each row ends. Only these are read."""
+        """Yield the input ids in blocks of rows: the ids of all rows, and for each row the index after its
+        last id.
+
+        No other field is read.
+        """
         for start in range(0, len(self), _BATCH):
             yield self._lists["input_ids"].read(start, min(start + _BATCH, len(self)))
 
@@ -170,7 +176,7 @@ class VarlengthReader(ShardReader):
             yield convert_to_item_types(block)
 
     def _read_rows(self, start: int, stop: int, record: Any) -> ExampleBatch:
-        """Return the examples of the rows from start to stop - 1, not yet checked."""
+        """Convert the rows ``start`` to ``stop - 1`` to examples. The values are not checked yet."""
         read = {field: column.read(start, stop) for field, column in self._lists.items()}
         (ids, ends), (segments, segment_ends) = read["input_ids"], read["segment_ids"]
         (positions, ends_of_masks), (labels, label_ends) = read["masked_lm_positions"], read["masked_lm_ids"]
@@ -192,7 +198,7 @@ class VarlengthReader(ShardReader):
 
 
 def is_varlength_file(file: IO[bytes]) -> bool:
-    """Return True for an HDF5 file whose input ids are lists of varying length."""
+    """Return True if a file is HDF5 and its input ids are lists of varying length."""
     h5py = load_h5py()
     from bertdata.shards.hdf5_varlength import is_varlength
 
@@ -200,11 +206,13 @@ def is_varlength_file(file: IO[bytes]) -> bool:
         found = h5py.File(file, "r").get("input_ids")
         return isinstance(found, h5py.Dataset) and is_varlength(found)
     except H5PY_ERRORS:
-        return False  # opening the file as a shard reports the fault later
+        return False  # If the file is damaged, opening it as a shard reports it later.
 
 
 def _open_datasets(file: IO[bytes], name: str) -> dict[str, Any]:
-    """Return the datasets by field. ShardError if a dataset is missing or its data lies outside the file."""
+    """Return the datasets by field. ShardError if a dataset is missing, or if its data is outside the
+    file.
+    """
     from bertdata.shards.hdf5_datasets import open_datasets
     from bertdata.shards.hdf5_storage import check_storage
 
@@ -246,7 +254,7 @@ def _check_equal_counts(what: str, found: "Array", of: str, expected: "Array", r
 
 
 def _make_segments(block: Any) -> "Array":
-    """Return the segment ids of all tokens: in each example zeros for segment A, then ones for segment B."""
+    """Return for each token of the examples 0 if it is in segment A, otherwise 1."""
     import numpy as np
 
     from bertdata.examples.columns import compute_lengths
@@ -259,9 +267,9 @@ def _make_segments(block: Any) -> "Array":
 
 
 def _count_zeros(segments: "Array", ends: "Array", record: Any) -> "Array":
-    """Return the number of leading zeros in each example's segment ids.
+    """Return how many of each example's tokens are in segment A, from their segment numbers.
 
-    ShardError unless only ones follow.
+    ShardError unless the segment numbers of each example are zeros, then ones.
     """
     import numpy as np
 

@@ -51,5 +51,5 @@ def binarise(
         directory,
         pin_file(find_tokenizer_file(convert_path(tokenizer))),
         workers=count_workers(workers),
-        told=report_progress,
+        on_progress=report_progress,
     )

@@ -96,6 +96,6 @@ def convert(
         unverified=unverified,
         objective=objective,
         workers=count_workers(workers),
-        told=report_progress,
+        on_progress=report_progress,
     )
     return ConvertedDataset(directory=directory, manifest=manifest)

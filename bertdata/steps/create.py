@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bertdata._native import Engine
-from bertdata.build.deal import deal_run, load_input
+from bertdata.build.deal import load_input, write_files_in_turn
 from bertdata.build.dry_run import Preview, preview_shards
 from bertdata.build.estimate import format_estimate
 from bertdata.build.given_parts import find_parts
 from bertdata.build.given_tokenizer import check_tokenizer
 from bertdata.build.plan import list_plan_warnings
-from bertdata.build.shard_task import ShardTask, Target, TaskPlan, TaskResult, keep_task, run_task
+from bertdata.build.shard_task import ShardTask, Target, TaskPlan, TaskResult, find_finished_result, run_task
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.lost_text import check_lost_text
 from bertdata.dataset.manifest import Manifest
@@ -198,7 +198,7 @@ class ShardRun:
             return make_shards_in_turn(self.plan, self.parts, workers, progress)
         shards = self.plan.targets[0].dataset.plan.settings.num_shards
         if shards is None:
-            results = run_tasks([self.plan.part(part) for part in self.parts], workers, progress)
+            results = run_tasks([self.plan.make_part_task(part) for part in self.parts], workers, progress)
             warnings = tuple(warning for result in results for warning in result.warnings)
             return MadeShards(corpus=None, results=results, warnings=warnings)
         return make_shuffled(self.plan, self.parts, shards, workers, progress)
@@ -321,7 +321,7 @@ def make_shards_in_turn(
     [target] = plan.targets
     with ProcessPool(min(workers, len(parts))) as pool:
         if (listed := find_listed_corpus(plan, parts, pool)) is not None:
-            kept = keep_task(plan.of_run(listed.entry, parts))
+            kept = find_finished_result(plan.make_run_task(listed.entry, parts))
             if kept is not None:
                 return MadeShards(corpus=listed, results=[kept])
         sizes = dict(zip(parts, storage.map_paths(list(parts), storage.read_size), strict=True))
@@ -335,7 +335,7 @@ def make_shards_in_turn(
             finished = f"dealt {storage.get_base_name(part)} ({examples} examples)"
             progress(StepProgress(stage=CREATING, done=done, total=total, finished=finished))
 
-        found, shards = deal_run(
+        found, shards = write_files_in_turn(
             plan, target, parts, lambda tasks: pool.in_order(load_input, tasks), report_part
         )
     corpus = found.corpus

@@ -83,7 +83,9 @@ class GivenDatasetSettings:
         metavar="N",
         record="container",
     )
-    recipe: str | None = setting(None, "whose dataset to make (default: mlperf)", tuple(RECIPES), record="")
+    recipe: str | None = setting(
+        None, "program or model whose training data to reproduce (default: mlperf)", tuple(RECIPES), record=""
+    )
     phase: int | None = setting(
         None,
         "make only this phase of a two-phase recipe, in DIR itself (default: both, in DIR/phase1 and "
@@ -139,7 +141,7 @@ class GivenExampleSettings:
     as_original: bool | None = repeat_setting(
         ElectraSettings,
         "as_original",
-        help="; with the objective span: draw as SpanBERT's program does with a seeded NumPy",
+        help="; with the objective span: draw the same spans as SpanBERT's program with a seeded NumPy",
         default=None,
     )
     format: str | None = repeat_setting(ExampleSettings, "format", default=None)

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from bertdata._native import Engine
-from bertdata.config.settings import convert_values
+from bertdata.config.settings import convert_to_field_types
 from bertdata.errors import BertDataError, DatasetError, SettingsError
 from bertdata.io import storage
 from bertdata.io.listing import list_inputs
@@ -115,13 +115,13 @@ def make_part_settings(given: Mapping[str, Any]) -> PartSettings:
     given: values of the settings by name. ``abbreviations`` and ``exclude`` are paths of files.
     """
     nested = (*_OF_RECORDS, *_OF_SELECTION)
-    values = convert_values(PartSettings, {n: value for n, value in given.items() if n not in nested})
+    values = convert_to_field_types(PartSettings, {n: value for n, value in given.items() if n not in nested})
     if (path := values.get("abbreviations")) is not None:
         values["abbreviations"] = read_abbreviations(path)
-    selection = convert_values(SelectionSettings, {n: given[n] for n in _OF_SELECTION if n in given})
+    selection = convert_to_field_types(SelectionSettings, {n: given[n] for n in _OF_SELECTION if n in given})
     if (paths := selection.get("exclude")) is not None:
         selection["exclude"] = find_evaluation_files(paths)
-    records = convert_values(RecordSettings, {n: given[n] for n in _OF_RECORDS if n in given})
+    records = convert_to_field_types(RecordSettings, {n: given[n] for n in _OF_RECORDS if n in given})
     return PartSettings(**values, records=RecordSettings(**records), selection=SelectionSettings(**selection))
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from bertdata.config.settings import convert_values
+from bertdata.config.settings import convert_to_field_types
 from bertdata.io import storage
 from bertdata.steps.dataset_file import DatasetFile
 from bertdata.steps.keywords import accept_keywords
@@ -146,7 +146,7 @@ def make_segment_settings(given: Mapping[str, Any]) -> SegmentSettings:
 
     given: values of the settings by name. ``abbreviations`` is the path of a file, which is read here.
     """
-    values = convert_values(SegmentSettings, dict(given))
+    values = convert_to_field_types(SegmentSettings, dict(given))
     if (path := values.get("abbreviations")) is not None:
         values["abbreviations"] = read_abbreviations(path)
     return SegmentSettings(**values)

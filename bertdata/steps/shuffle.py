@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 
-from bertdata.build.shard_task import TaskPlan, TaskResult, keep_task, run_task
-from bertdata.build.shuffle.corpus import Corpus, deal_pieces, make_corpus
+from bertdata.build.shard_task import TaskPlan, TaskResult, find_finished_result, run_task
+from bertdata.build.shuffle.corpus import Corpus, divide_into_shards, make_corpus
 from bertdata.build.shuffle.sorted_files import PartSortTask, SortResult, find_scratch_directory, sort_to_file
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
@@ -58,7 +58,7 @@ def make_shuffled(
         found = _sort_parts(plan, parts, folder, pool, progress)
         try:
             corpus = make_corpus(found)
-            pieces = deal_pieces([result.file for result in found if result.file is not None], shards)
+            pieces = divide_into_shards([result.file for result in found if result.file is not None], shards)
         except (SettingsError, InputError):
             # The user must change settings or parts now. Without scratch files, the directory can be used for
             # the changed run.
@@ -66,7 +66,7 @@ def make_shuffled(
             raise
         entry = corpus.entry
         tasks = [
-            plan.shuffled(number, shards, entry, pieces[number])
+            plan.make_shuffled_task(number, shards, entry, pieces[number])
             for number in range(shards)
             if number not in kept
         ]
@@ -88,7 +88,7 @@ def find_listed_corpus(plan: TaskPlan, parts: Sequence[str], pool: ProcessPool) 
     if manifest is None or (manifest.skipped and not plan.skip_bad):
         return None
     corpus = Corpus(inputs=manifest.inputs, skipped=manifest.skipped)
-    names = [plan.reader(part).name for part in parts]
+    names = [plan.make_reader(part).name for part in parts]
     md5s = (md5 for _, md5 in pool.in_order(compute_file_md5, parts))
     return corpus if dict(zip(names, md5s, strict=True)) == corpus.md5s else None
 
@@ -98,8 +98,8 @@ def _find_kept_shards(
 ) -> dict[int, TaskResult]:
     """Return the results of the shards that an earlier run finished, by number."""
     entry = corpus.entry
-    tasks = [plan.shuffled(number, shards, entry) for number in range(shards)]
-    found = enumerate(result for _, result in pool.in_order(keep_task, tasks))
+    tasks = [plan.make_shuffled_task(number, shards, entry) for number in range(shards)]
+    found = enumerate(result for _, result in pool.in_order(find_finished_result, tasks))
     return {number: result for number, result in found if result is not None}
 
 

@@ -45,7 +45,8 @@ class SegmentSettings:
 
     recipe: str = setting(
         "mlperf",
-        "whose parts to make: mlperf (part-00000-of-00500 ..., eval.txt) or nvidia (training, test shards)",
+        "program whose text files to make: mlperf (part-00000-of-00500 ..., eval.txt) or nvidia "
+        "(training and test shards)",
     )
     eval_articles: int = setting(
         10_000, "mlperf: articles to hold out for evaluation, in eval.txt; lower it for a small dump"
@@ -76,7 +77,7 @@ class SegmentSettings:
     escaped_articles: str | None = setting(
         None,
         "for articles without a manifest: yes if their extractor wrote &amp; for & (such escapes are undone "
-        "once), no to keep the text as it is. Where there is a manifest, it says which",
+        "once), no to keep the text as it is. A manifest says this itself",
         YES_NO,
     )
 

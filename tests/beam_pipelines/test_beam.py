@@ -182,14 +182,14 @@ def test_progress_finds_each_finished_shard_once_and_misses_none(
         str(tmp_path / "beam"), recipe, None, settings, parts, vocabulary_file(vocabulary, settings)
     )
     finished = FinishedShards([target.dataset for target in targets])
-    assert finished.list_new() == []
+    assert finished.count_new_tokens() == []
     stage = MakeShard(TaskPlan(tokenizer=vocabulary_file(vocabulary, settings), targets=targets))
     for target in targets:
         target.dataset.begin()
     for part in parts[:2]:
         entries = [entry for _, entry in stage.process(part) if isinstance(entry, ShardEntry)]
-        assert sorted(finished.list_new()) == sorted(shard.tokens for shard in entries)
-        assert finished.list_new() == []
+        assert sorted(finished.count_new_tokens()) == sorted(shard.tokens for shard in entries)
+        assert finished.count_new_tokens() == []
     last = WriteManifest(targets, vocabulary)
     gathered: list[list[Any]] = [[], []]
     for part in parts:
@@ -197,9 +197,9 @@ def test_progress_finds_each_finished_shard_once_and_misses_none(
             gathered[number].append(entry)
     for number in range(len(targets)):
         assert list(last.process((number, gathered[number])))
-    assert finished.list_new() == []
+    assert finished.count_new_tokens() == []
     unseen = [entry for made in gathered for entry in made if entry.name.startswith(f"{corpus[2].name}.")]
-    assert sorted(finished.list_remaining()) == sorted(shard.tokens for shard in unseen)
+    assert sorted(finished.count_remaining_tokens()) == sorted(shard.tokens for shard in unseen)
 
 
 @pytest.mark.parametrize("flags", [(), pytest.param(PROCESSES, marks=pytest.mark.thorough)])

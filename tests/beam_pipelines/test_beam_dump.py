@@ -143,7 +143,7 @@ def test_what_a_killed_run_left_does_not_matter(small_vocabulary_file: Path, tmp
     settings = ExtractSettings(extractor="mlperf")
     left = plan_extraction(str(DUMP), str(articles), settings, None)
     left.articles.commit.claim()
-    Path(left.make_path()).write_bytes(b"Half a range.")
+    Path(left.make_temporary_path()).write_bytes(b"Half a range.")
     left.articles.commit.write("AA/wiki_00", b"Written by an attempt.")
     left.articles.commit.note("AA/wiki_00", {"of": "another version"})
     assert main(words(DUMP, small_vocabulary_file, tmp_path / "beam")) == 0

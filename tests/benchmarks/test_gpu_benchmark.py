@@ -13,7 +13,7 @@ from benchmarks.gpu.pytests import count_outcomes, find_gpu_modules
 from benchmarks.gpu.sizes import FULL, SMALL, find_sizes
 from benchmarks.gpu.stages import OPTIONS
 from benchmarks.gpu.summary import summarise
-from benchmarks.gpu.updates import list_kernel_times, updates
+from benchmarks.gpu.updates import list_kernel_times, measure_updates
 from tests.support.flat import make_rows
 from trainer.config.model_kinds import read_model_config
 from trainer.model.bert import PASSES
@@ -53,7 +53,7 @@ def test_every_option_is_a_configuration():
 @pytest.mark.parametrize("rows", [False, True])
 def test_speed_is_of_the_tokens_that_exist(rows, divide, tmp_path):
     figures = Figures(folder=tmp_path, stage="phase1", step="eager", context={})
-    updates(figures, SMALL, "phase1", {"rows": rows, "compile": False, "max_seq_length": 64}, divide)
+    measure_updates(figures, SMALL, "phase1", {"rows": rows, "compile": False, "max_seq_length": 64}, divide)
     found = {line["name"]: line["value"] for line in read_figures(tmp_path) if "value" in line}
     (update,) = (line for line in read_figures(tmp_path) if line["name"] == "update")
     assert update["sequences"] == 8 * 8
@@ -131,8 +131,8 @@ def test_figures_are_lines_at_once_and_the_newest_counts(tmp_path):
     for value in (1.0, 2.5):
         figures.add("ceiling", value, "TFLOP/s")
         assert find_value(tmp_path, "ceiling", "ceiling") == value
-    figures.absent("fp8", "not on a processor")
-    figures.ended("failed", 3.04, error="one\ntwo")
+    figures.add_absent("fp8", "not on a processor")
+    figures.add_end("failed", 3.04, error="one\ntwo")
     assert read_figures(tmp_path)[0] == {
         "stage": "smoke",
         "step": "ceiling",

@@ -38,13 +38,13 @@ def test_plans_are_made_by_the_bandwidth_and_the_costs_that_all_workers_measure(
     calls = []
 
     class OneProcess:
-        device, workers = "device", type("Workers", (), {"size": 2})
+        device, collective = "device", type("Workers", (), {"size": 2})
 
         def on_rank_0(self, work):
             return work()
 
     def bandwidths(given, runtime):
-        calls.append((runtime.device, runtime.workers.size))
+        calls.append((runtime.device, runtime.collective.size))
         return replace(given, bandwidth=5e8)
 
     def costs(given, device, workers):

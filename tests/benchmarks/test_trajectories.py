@@ -32,7 +32,7 @@ def test_a_door_loses_what_its_program_lost(kit, name):
     root = kit / "trajectories"
     run = read_run(root / "runs" / f"{name}.json", root)
     updates = PARTED[name]
-    assert train_again(run, root, updates).largest(updates) < 1e-5
+    assert train_again(run, root, updates).find_largest_difference(updates) < 1e-5
 
 
 def test_a_run_that_parts_ends_with_status_1(kit, monkeypatch, capsys):

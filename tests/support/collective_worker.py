@@ -13,7 +13,7 @@ import torch
 from trainer.config.settings import Config
 from trainer.devices.opening import find_device
 from trainer.errors import TrainerError
-from trainer.update.averaging import GradientBuckets, sync_weights
+from trainer.update.averaging import GradientBuckets, average_weights
 from trainer.workers import heartbeat
 from trainer.workers.choice import find_collective
 from trainer.workers.collective import Collective
@@ -43,7 +43,7 @@ def operations(collective: Collective, place: Path) -> None:
         layer.bias.fill_(rank)
     layer.bias.requires_grad_(False)
     os.environ["FORCE_WEIGHT_SYNC"] = "true"
-    sync_weights(collective.average, layer.parameters())
+    average_weights(collective.average, layer.parameters())
     collective.barrier()
     result = {
         "name": collective.name,

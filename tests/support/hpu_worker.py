@@ -77,7 +77,7 @@ def variable_not_set() -> None:
 
 
 def no_fused_lamb() -> None:
-    adapter.find_fused = lambda *_, **__: None  # type: ignore[assignment]
+    adapter.find_fused_optimiser = lambda *_, **__: None  # type: ignore[assignment]
 
 
 def lamb_that_does_not_clip() -> None:

@@ -16,7 +16,7 @@ from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.errors import ReportedError
 from trainer.tasks.choice import find_task
-from trainer.update.worker import Runtime, make_undivided
+from trainer.update.worker import Runtime, hold_whole_model
 from trainer.workers.collective import Collective, Stopping
 
 _SECONDS = 20
@@ -85,8 +85,8 @@ def meet(
         runtime = Runtime(
             config=config,
             device=Cpu(config),
-            workers=workers,
-            division=make_undivided(workers),
+            collective=workers,
+            model_share=hold_whole_model(workers),
             task=find_task("pretraining", config),
         )
         try:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from trainer.data.batches import Batch
 from trainer.devices.clipping import compute_norms
-from trainer.splitting.held import TIED
+from trainer.splitting.held import WORD_EMBEDDINGS
 from trainer.splitting.stage import pad_to_same_length
 from trainer.update.optimiser import Norms
 from trainer.update.strategy import Strategy, UpdateNumber, join_loss_and_sums, seed_micro_batch
@@ -59,7 +59,9 @@ class PipelinedSums(OrderedSums):
 
     def __init__(self, worker: Worker, strategy: Strategy, copies: int) -> None:
         super().__init__(worker, strategy, copies)
-        second = torch.nn.Parameter(self._weights[TIED].detach())  # the same memory, another gradient
+        second = torch.nn.Parameter(
+            self._weights[WORD_EMBEDDINGS].detach()
+        )  # the same memory, another gradient
         heads = worker.model.cls.predictions  # type: ignore[attr-defined]
         heads.register_forward_pre_hook(lambda module, given: (given[0], second))
         self._used = {**self._weights, HEADS: second}
@@ -73,7 +75,7 @@ class PipelinedSums(OrderedSums):
             values.append(torch.stack([self._pass(batches[n], n, len(own), at) for n in own]).sum(0))
             sums.append(take(self._used))
         means = {name: sum(one[name] / len(sums) for one in sums) for name in self._used}
-        means[TIED] += means.pop(HEADS)
+        means[WORD_EMBEDDINGS] += means.pop(HEADS)
         self._step(means, rate, at)
         return torch.stack(values).sum(0)
 

@@ -27,7 +27,7 @@ from trainer.splitting.placing import place_by_plan
 from trainer.splitting.split_strategy import SplitStrategy
 from trainer.tasks.choice import find_task
 from trainer.update.strategy import Strategy, UpdateNumber
-from trainer.update.worker import Runtime, make_undivided
+from trainer.update.worker import Runtime, hold_whole_model
 from trainer.workers.collective import Collective
 
 BATCH_SIZE = 2
@@ -96,7 +96,7 @@ def train(trial: Trial, workers: Collective, *, copies: int | None = None) -> Re
     device = Cpu(config)
     task = find_task(config.task, config, device.row_losses)
     runtime = Runtime(
-        config=config, device=device, workers=workers, division=make_undivided(workers), task=task
+        config=config, device=device, collective=workers, model_share=hold_whole_model(workers), task=task
     )
     runtime = place_by_plan(runtime, trial.shape, 32)
     model = make_model(runtime, trial.shape)
@@ -107,7 +107,7 @@ def train(trial: Trial, workers: Collective, *, copies: int | None = None) -> Re
     if copies is not None:
         assert isinstance(strategy, Strategy)
         ordered = ShardedSums(runtime.worker(model), strategy, copies)
-    division, losses = runtime.division, []
+    division, losses = runtime.model_share, []
     for number, batches in enumerate(_batches(trial.updates)):
         own = batches[division.copy :: division.copies]
         at = UpdateNumber(1, number, number)

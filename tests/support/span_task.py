@@ -16,7 +16,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
 from trainer.data.opening import open_configured
-from trainer.model.bert import attend_anywhere
+from trainer.model.bert import attend_with_pytorch
 from trainer.model.headed import HeadedBert
 from trainer.model.layers import LayerOutput
 from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
@@ -30,7 +30,7 @@ GENERATED = 64
 class BertForSpans(HeadedBert):
     """BERT's encoder with a head on the vectors of each span's first and last token."""
 
-    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
+    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_with_pytorch) -> None:
         super().__init__(config, pools=False, attention=attention)
         self.spans = nn.Linear(2 * config.hidden_size, LABELS)
         self.draw_weights()
@@ -80,7 +80,7 @@ class SpanTask(Task):
             return weights
         return {name.replace("spans.", "span_head."): one for name, one in weights.items()}
 
-    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> BertForSpans:
+    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_with_pytorch) -> BertForSpans:
         return BertForSpans(shape, attention)
 
     def outcome(self, model: Any, batch: Batch) -> Outcome:

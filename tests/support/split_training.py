@@ -26,7 +26,7 @@ from trainer.splitting.pieces import find_planned_division
 from trainer.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.tasks.choice import find_task
 from trainer.update.strategy import Strategy, UpdateNumber
-from trainer.update.worker import Division, Worker, make_undivided
+from trainer.update.worker import ModelShare, Worker, hold_whole_model
 from trainer.workers.collective import Collective
 
 LAYERS = 4
@@ -115,7 +115,7 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
     config, shape = trial.config(), trial.shape()
     device = Cpu(config)
     task = find_task(config.task, config, device.row_losses)
-    division = make_undivided(workers)
+    division = hold_whole_model(workers)
     if trial.stages > 1 and not in_order:
         plan = even_plan(shape, trial.stages, trial.copies, recomputes=trial.recomputes)
         division = find_planned_division(workers, plan)
@@ -123,7 +123,9 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
     with torch.device("meta"):
         model = task.new_model(shape)
     model = find_strategy_class(device, division).build(model, device, workers, division)
-    worker = Worker(config=config, device=device, workers=workers, division=division, task=task, model=model)
+    worker = Worker(
+        config=config, device=device, collective=workers, model_share=division, task=task, model=model
+    )
     strategy = find_strategy(worker)
     own = dict(model.named_parameters())
     first = {name: weight.detach().clone() for name, weight in own.items()}
@@ -173,7 +175,7 @@ def data_of(trial: Trial) -> OpenedDataset:
     return generate_data(layout, vocabulary_size=trial.shape().vocab_size, fill=trial.fill)
 
 
-def training_batches(trial: Trial, config: Config, division: Division) -> Sequence[Sequence[Batch]]:
+def training_batches(trial: Trial, config: Config, division: ModelShare) -> Sequence[Sequence[Batch]]:
     """Return the micro-batches of this worker's copy for each update."""
     data = data_of(trial)
     form = make_form(
@@ -191,7 +193,7 @@ def training_batches(trial: Trial, config: Config, division: Division) -> Sequen
         return [update.batches for update in islice(loader, trial.updates)]
 
 
-def held_out(trial: Trial, division: Division) -> Sequence[Batch]:
+def held_out(trial: Trial, division: ModelShare) -> Sequence[Batch]:
     data = data_of(trial)
     form = make_evaluation_form(data, batch_size=BATCH_SIZE)
     return list(

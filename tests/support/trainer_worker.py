@@ -56,7 +56,7 @@ def update_with_accidents(self: Training, updates: Sequence[Update]) -> list[tor
             wait_for_checkpoint(self)
             os.kill(os.getpid(), SIGNALS[accident["what"]])
     if accident.get("what") == "full" and number == accident["update"] + 1:
-        wait_for_agreement(self.runtime.workers)
+        wait_for_agreement(self.runtime.collective)
     return update_as_it_is(self, updates)
 
 
@@ -84,7 +84,7 @@ class TermInMicroBatch:
     """A hook that sends SIGTERM to a worker in a micro-batch, then waits until all agree to stop."""
 
     def __init__(self, training: Training, accident: dict[str, Any]) -> None:
-        self._workers, self._accident = training.runtime.workers, accident
+        self._workers, self._accident = training.runtime.collective, accident
         self._passes = 0
 
     def __call__(self, *_: object) -> None:

@@ -311,7 +311,7 @@ class WholeTensors:
 
     def broadcast(self) -> None:
         """Copy the weights of rank 0 to all other workers."""
-        self._worker.workers.broadcast(self._worker.model.state_dict().values())
+        self._worker.collective.broadcast(self._worker.model.state_dict().values())
 
     def held(self) -> tuple[str, list[Tensor]]:
         """Return the weights in this worker's memory, and a name for the group of workers that have the same
@@ -326,7 +326,7 @@ class WholeTensors:
 
     def save(self, state: State, writer: CheckpointWriter) -> None:
         """Start to save a checkpoint in the background. Only one worker of each machine does so."""
-        if self._worker.workers.local_rank == 0:
+        if self._worker.collective.local_rank == 0:
             weights = self._copy_to_host(self._worker.model.state_dict())
             moments = self._copy_to_host(self._strategy.moments())
             run = self._worker.config.run

@@ -60,5 +60,5 @@ def _add_keys_help(parser: Parser) -> None:
     from trainer.config.help import add_keys_help  # not needed without --help
     from trainer.config.help_keys import list_common_keys
 
-    parser.add_argument("--config", metavar="FILE", help="JSON file with keys (default: none)")
+    parser.add_argument("--config", metavar="FILE", help="JSON file with configuration keys (default: none)")
     add_keys_help(parser, list_common_keys("evaluate"), "evaluate", {})

@@ -16,7 +16,7 @@ from bertdata.tokens.tokenizer import Tokenizer
 from trainer.data.named_tokenizer import change_casing, find_named_tokenizer, find_vocabulary_warnings
 from trainer.tasks.data_file import read_file
 from trainer.tasks.feature_set import format_json_line, make_feature_set
-from trainer.tasks.fine_tuned import add_columns, add_task, find_task_data
+from trainer.tasks.fine_tuned import add_column_flags, add_task_flag, find_task_data
 from trainer.tasks.prediction import refuse_flags
 
 _EXAMPLE = """\
@@ -68,13 +68,14 @@ def run(arguments: list[str]) -> None:
 
 def _make_parser() -> Parser:
     parser = Parser("python -m trainer features", _EXAMPLE, _SUMMARY)
-    parser.add_argument("file", metavar="FILE", help="SQuAD's JSON, or a table")
-    add_task(parser)
+    parser.add_argument("file", metavar="FILE", help="questions in SQuAD's JSON, or a table of texts")
+    add_task_flag(parser)
     parser.add_argument(
         "--vocab",
         required=True,
         metavar="FILE|NAME",
-        help="vocabulary, a file or a name, or a tokenizer.json, or a directory with one of them",
+        help="vocabulary: its file, the name of a published one, or a directory that contains it; or a "
+        "tokenizer.json",
     )
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument(
@@ -141,7 +142,7 @@ def _make_parser() -> Parser:
         action="store_true",
         help="write questions in the order in which Google's program trains on them, not in the file's order",
     )
-    add_columns(parser)
+    add_column_flags(parser)
     parser.add_argument(
         "--no-labels", action="store_true", help="the table has no labels: write 0 as every label"
     )

@@ -1,6 +1,6 @@
 """The command line of ``python -m trainer finetune``."""
 
-from bertdata.cli.common.door_words import take_print_config
+from bertdata.cli.common.print_config_flag import remove_print_config_flag
 from trainer.commands.pretrain import import_torch, print_phases, warn_of_contradictions
 from trainer.config.task_config import make_layered_task
 from trainer.run.path_check import check_paths
@@ -9,7 +9,7 @@ from trainer.workers.launch import launch_workers
 
 def run(arguments: list[str]) -> None:
     """Fine-tune a checkpoint on a task, evaluate and predict."""
-    words, printing = take_print_config(arguments)
+    words, printing = remove_print_config_flag(arguments)
     layered = make_layered_task(words)
     warn_of_contradictions([layered])
     if printing:

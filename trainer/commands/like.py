@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from bertdata.cli.common.programs.choice import split_like_line
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import MissingInputError, SettingsError, UsageError
 from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
@@ -18,10 +18,10 @@ from trainer.config.printed import print_config
 from trainer.config.settings import Config, format_flag, get_other_names
 from trainer.config.task_names import expand_task_flags
 from trainer.config.value_sources import drop_keys_of_model_file
-from trainer.devices.choice import AUTO, look_for
-from trainer.programs.choice import DOOR, find_meaning, load_programs
-from trainer.programs.machine import fill_in_shapes
-from trainer.programs.meaning import Meaning
+from trainer.devices.choice import AUTO, examine_for_run
+from trainer.programs.choice import DOOR, load_programs, translate_command_line
+from trainer.programs.machine import replace_missing_model_files
+from trainer.programs.translated_command import TranslatedCommand
 from trainer.programs.value_sources import find_sources_by_phase
 from trainer.run.path_check import check_paths, refuse_run_inputs
 from trainer.workers.launch import launch_workers
@@ -56,14 +56,14 @@ _EVALUATION_KEYS = (
 """Keys of the configuration that an evaluation uses, and that --print-config shows for an evaluation."""
 
 
-def _list_suspicious_numbers(given: Given) -> str:
+def _list_suspicious_numbers(flags: ParsedCommandLine) -> str:
     """Return the flags with numbers that may have caused an arithmetic error: 0 and very large numbers.
 
     The result is text for the error message.
     """
     odd = []
-    for name in sorted(given.explicit):
-        values = given[name] if isinstance(given[name], list) else [given[name]]
+    for name in sorted(flags.explicit):
+        values = flags[name] if isinstance(flags[name], list) else [flags[name]]
         odd += [f"--{name} {one}" for one in values if _is_suspicious_number(str(one))]
     return ", ".join(odd) or "the numbers of this command line"
 
@@ -87,7 +87,7 @@ def run(arguments: Sequence[str]) -> None:
     line = split_like_line(DOOR, arguments)
     program, given, ours = line.program, line.given, line.ours
     try:
-        meaning = find_meaning(program, given)
+        meaning = translate_command_line(program, given)
     except ArithmeticError:  # a division by 0, or an overflow
         raise UsageError(
             f"{program.name}: nothing can be computed with {_list_suspicious_numbers(given)}"
@@ -98,7 +98,7 @@ def run(arguments: Sequence[str]) -> None:
     )
     if not line.printing and find_spec("mlperf_logging") is None:
         changed_keys = [_drop_unavailable_log(keys, given) for keys in changed_keys]
-    keys, missing = fill_in_shapes(changed_keys, asks_elsewhere=not line.printing)
+    keys, missing = replace_missing_model_files(changed_keys, asks_elsewhere=not line.printing)
     phases = [Config.of(**of_phase) for of_phase in keys]
     if not line.printing:
         _check_files(missing, phases)
@@ -148,13 +148,13 @@ def _override_keys(
     return changed, contradictions
 
 
-def _drop_unavailable_log(keys: Mapping[str, Any], given: Given) -> dict[str, Any]:
+def _drop_unavailable_log(keys: Mapping[str, Any], flags: ParsedCommandLine) -> dict[str, Any]:
     """Warn that MLPerf's log cannot be written, if the keys ask for it. Return the keys without the log.
 
     It is called if the package for this log is not installed.
     """
     if keys.get("mllog"):
-        given.warn("mlperf-logging is not installed, so that MLPerf's log is not written (extra mllog)")
+        flags.warn("mlperf-logging is not installed, so that MLPerf's log is not written (extra mllog)")
     return {**keys, "mllog": False}
 
 
@@ -174,7 +174,7 @@ def _check_files(missing: Iterable[str], phases: Sequence[Config]) -> None:
 
 
 def _print_meaning(
-    program: str, meaning: Meaning, phases: Sequence[Config], sources: Sequence[Mapping[str, str]]
+    program: str, meaning: TranslatedCommand, phases: Sequence[Config], sources: Sequence[Mapping[str, str]]
 ) -> None:
     """Print what the other program's command line means: a training's configuration, or the settings of an
     evaluation or a conversion.
@@ -189,7 +189,7 @@ def _print_meaning(
         print_config(program, phases, sources)
 
 
-def _run_phases(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) -> None:
+def _run_phases(meaning: TranslatedCommand, phases: Sequence[Config], arguments: Sequence[str]) -> None:
     """Start the workers, then pre-train, fine-tune or evaluate as the other program would."""
     _check_device(phases[0])
     if meaning.evaluate is None:
@@ -239,7 +239,7 @@ def _check_device(config: Config) -> None:
     name = config.run.device
     if name == AUTO:  # only a flag of this trainer sets auto
         return
-    finding = look_for(name, config)
+    finding = examine_for_run(name, config)
     if not finding.there:
         found = "; ".join(filter(None, (finding.found, finding.missing)))
         raise SettingsError(

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from bertdata.cli.common.door_words import take_print_config
+from bertdata.cli.common.print_config_flag import remove_print_config_flag
 from bertdata.io.signals import end_at_ctrl_c
 from bertdata.io.terminal import say_error
 from trainer.config.flags import make_layered
@@ -16,7 +16,7 @@ from trainer.workers.launchers import find_rank, is_started_here
 
 def run(arguments: list[str]) -> None:
     """Pre-train a model in phase 1, phase 2 or both, as the command line says."""
-    words, printing = take_print_config(arguments)
+    words, printing = remove_print_config_flag(arguments)
     layered = make_layered(words)
     warn_of_contradictions(layered)
     if printing:

@@ -4,7 +4,7 @@ import json
 
 from bertdata.cli.common.parser import Parser, parse_number
 from bertdata.io.terminal import say, say_error
-from trainer.tasks.fine_tuned import add_columns, add_task, find_task_data
+from trainer.tasks.fine_tuned import add_column_flags, add_task_flag, find_task_data
 from trainer.tasks.prediction import refuse_flags
 
 _EXAMPLE = """\
@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> None:
     parser = Parser("python -m trainer score", _EXAMPLE, _SUMMARY)
     parser.add_argument("data", metavar="DATA", help="SQuAD's JSON, or a table with labels")
     parser.add_argument("predictions", metavar="PREDICTIONS", help="predictions.json, or a table of labels")
-    add_task(parser)
+    add_task_flag(parser)
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.add_argument(
         "--version-2-with-negative",
@@ -44,7 +44,7 @@ def run(arguments: list[str]) -> None:
         help="count a question as unanswered if its number in --na-prob-file is above this (default: 1, as "
         "in the official program)",
     )
-    add_columns(parser)
+    add_column_flags(parser)
     given = parser.parse_args(arguments)
     given.task = given.task.lower()
     task = find_task_data(given.task)

@@ -20,7 +20,7 @@ from trainer.config.model_kinds import read_model_config
 from trainer.config.sections.split import PLAN_FORM, SplitSection
 from trainer.config.settings import Config
 from trainer.splitting.plan.plan import Plan, read_plan, write_plan
-from trainer.splitting.plan.rates import SHEETS, USUAL, find_hardware
+from trainer.splitting.plan.rates import DEFAULT_DEVICE, SHEETS, find_hardware
 from trainer.splitting.plan.request import PlanRequest, count_configured_examples
 from trainer.splitting.show.picture import draw_schedule
 from trainer.splitting.show.table import format_plan_lines
@@ -105,7 +105,9 @@ def _make_parser() -> Parser:
     parser.add_argument("--devices", type=parse_positive, metavar="N", help="number of devices")
     memory = "memory of a device in GB of 10^9 bytes (default: the memory of the device in --hardware)"
     parser.add_argument("--memory", metavar="GB", help=memory)
-    hardware = f"{', '.join(SHEETS)}, or a number: the TFLOP/s that a device reaches (default: {USUAL})"
+    hardware = (
+        f"{', '.join(SHEETS)}, or a number: the TFLOP/s that a device reaches (default: {DEFAULT_DEVICE})"
+    )
     parser.add_argument("--hardware", metavar="NAME", help=hardware)
     parser.add_argument("--output", metavar="FILE", help="write the plan as JSON, for --plan")
     parser.add_argument(
@@ -121,7 +123,11 @@ def _add_keys_help(parser: Parser) -> None:
     from trainer.config.help import add_keys_help  # not needed without --help
     from trainer.config.help_keys import list_common_keys
 
-    parser.add_argument("--config", metavar="FILE", help="JSON file with keys, or a configuration's name")
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="JSON file with configuration keys, or the name of a configuration that comes with the trainer",
+    )
     add_keys_help(parser, list_common_keys("split"), "split", {})
 
 
@@ -242,7 +248,7 @@ def _as_json(plan: Plan) -> dict[str, Any]:
         "seconds": plan.seconds,
         "bubble": plan.bubble,
         "sequences_per_second": plan.examples / plan.seconds,
-        "fullest_stage": plan.fullest,
-        "fullest_bytes": plan.stages[plan.fullest].memory.total,
+        "fullest_stage": plan.fullest_stage,
+        "fullest_bytes": plan.stages[plan.fullest_stage].memory.total,
         "plan": plan.as_json(),
     }

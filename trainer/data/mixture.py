@@ -56,7 +56,7 @@ class MixedOrder(Order):
         # examples this source has provided before. ``following`` has the number of examples that each source
         # has provided up to and with the last place.
         places = position.epoch * self.examples + position.examples + offsets
-        sources, numbers = self._turns.find(places)
+        sources, numbers = self._turns.find_sources(places)
         following = self._turns.count_turns(int(places.max()) + 1)
         for source, order in enumerate(self._orders):
             targets = np.flatnonzero(sources == source)

@@ -18,8 +18,8 @@ from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from bertdata.examples.groups import MASKS
 from bertdata.examples.objectives import find_objective
-from bertdata.loaders.modernbert.epoch import CellIds, ModernBertEpoch, PackedBatch
-from bertdata.loaders.modernbert.loader import make_too_few_error
+from bertdata.loaders.modernbert.epoch import ModernBertEpoch, PackedBatch, SpecialIds
+from bertdata.loaders.modernbert.loader import make_no_full_batch_error
 from bertdata.loaders.modernbert.masks import IGNORED, compute_stream_state
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import StoredSequences
@@ -137,7 +137,7 @@ class ModernBertRows(FullRows):
     """
 
     sequences: StoredSequences
-    ids: CellIds
+    ids: SpecialIds
     mask_prob: float
 
     @property
@@ -193,7 +193,7 @@ class ModernBertRows(FullRows):
             packed = epoch.pack(size_of(update))
             if packed is None:
                 if not batches:
-                    raise make_too_few_error(epoch, settings)
+                    raise make_no_full_batch_error(epoch, settings)
                 epoch, batches = CountingEpoch(self.sequences, settings, self.ids, epoch.number + 1), 0
                 continue
             update, batches = update + 1, batches + 1
@@ -279,7 +279,7 @@ def make_modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
         data,
         ModernBertMasks(data),
         sequences=StoredSequences(data),
-        ids=CellIds(mask_id=vocabulary.role("mask"), padding_id=vocabulary.role("pad")),
+        ids=SpecialIds(mask_id=vocabulary.role("mask"), padding_id=vocabulary.role("pad")),
         mask_prob=config.masking.masked_lm_prob,
     )
 

@@ -11,7 +11,7 @@ from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset, Split
 from bertdata.dataset.vocabulary import check_vocabulary_fit
 from bertdata.examples.groups import MASKS, has_group
-from bertdata.examples.objectives import find_objective, without_word_starts
+from bertdata.examples.objectives import find_objective, find_plain_objective_name
 from trainer.config.model import check_length
 from trainer.config.sections.data import DataSection
 from trainer.config.settings import Config
@@ -150,7 +150,7 @@ def open_for_training(
     has, made, asked = f"has the objective {layout.objective}", "was made with", "the configuration says"
     length, most = keys.max_seq_length, keys.max_predictions_per_seq
     reached = max(ids, length or 0) if split == "test" else ids
-    accepted = (None, layout.objective, without_word_starts(layout.objective))
+    accepted = (None, layout.objective, find_plain_objective_name(layout.objective))
     require(keys.objective in accepted, f"{data.name}: {has}, the trainer needs {keys.objective}")
     for given, found, problem in (
         (task, own.task, f"{has}, learned by the task {own.task}; here it is {task}"),

@@ -1,14 +1,16 @@
-"""The result of a search for a device, launcher or package on this machine."""
+"""The result of looking for a device, launcher or package on this machine."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """A device, launcher or package: whether this machine has it, and the remedy if something is missing.
+    """Whether this machine has a device, launcher or package, and what to install if something is missing.
 
-    there: True if it can be used. found: description for the user, for example versions and card names.
-    missing: the remedy, or "". count: number of devices that can each have a worker.
+    there: True if it can be used.
+    found: description for the user, for example versions and names of cards.
+    missing: what the user can do to make it usable, or "" if nothing is missing.
+    count: number of devices on this machine. Each of them can have its own worker.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Choice of the device: an available accelerator, otherwise the processor. Works without torch."""
+"""Choice of the device: an accelerator if this machine has one, otherwise the CPU. Works without torch."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,20 +15,21 @@ PROCESSOR = "cpu"
 DEVICES = tuple(list_names("device"))
 
 ACCELERATORS = {"cuda": "torch", "hpu": "habana_frameworks", "ipu": "poptorch", "xla": "torch_xla"}
-"""Accelerators in the order of choice, each with the package that it needs."""
+"""The accelerators that ``--device auto`` looks for, in this order, each with the package that it needs."""
 
 
 class ChosenDevice(NamedTuple):
-    """A device's name and, for the processor, the reason why no accelerator was chosen."""
+    """The name of the chosen device. If it is the CPU, also the reason why no accelerator was chosen."""
 
     name: str
     reason: str = ""
 
 
 def choose_device(config: Config) -> ChosenDevice:
-    """Return the configured device. For "auto", return the first available accelerator without opening it.
+    """Return the configured device. For "auto", return the first accelerator that this machine has.
 
-    All workers of a machine make the same choice. Accelerators whose package is not installed take no time.
+    The accelerator is not opened. All workers of a machine make the same choice. An accelerator whose package
+    is not installed is skipped without loading anything.
     """
     if config.run.device != AUTO:
         return ChosenDevice(config.run.device)
@@ -36,34 +37,35 @@ def choose_device(config: Config) -> ChosenDevice:
     for name, package in ACCELERATORS.items():
         if find_spec(package) is None:
             continue
-        finding = look_for(name, config)
+        finding = examine_for_run(name, config)
         if finding.there:
             return ChosenDevice(name)
         reasons.append(f"{finding.found}{finding.missing and f' ({finding.missing})'}")
     return ChosenDevice(PROCESSOR, f"no accelerator is there: {'; '.join(reasons)}")
 
 
-def look_for(name: str, config: Config) -> Availability:
+def examine_for_run(name: str, config: Config) -> Availability:
     """Return whether a run with this configuration could use the accelerator.
 
-    If its packages raise an error, it counts as missing. Raises SettingsError for contradictory settings.
+    If importing its packages raises an error, it counts as missing. Raises SettingsError for settings that
+    contradict each other.
     """
     try:
-        module = find_module(name)
+        module = import_device_module(name)
     except SettingsError as error:
         return Availability(name, False, str(error))
     try:
-        look = getattr(module, "look_for", None)
+        look = getattr(module, "examine_for_run", None)
         finding: Availability = look(config) if look else _examine_module(name)
     except SettingsError:
         raise
-    except Exception as error:  # a fault in the packages of one device must not end a run on another device
+    except Exception as error:  # broken packages of one device must not end a run on another device
         return _report_failure(name, error)
     return finding
 
 
 def examine_device(name: str) -> Availability:
-    """Return whether this machine has the device, without opening the device.
+    """Return whether this machine has the device, without opening it.
 
     Raises SettingsError for an unknown name.
     """
@@ -74,18 +76,20 @@ def examine_device(name: str) -> Availability:
         finding = _examine_module(name)
     except SettingsError as error:
         return Availability(name, False, str(error))
-    except Exception as error:  # a fault in the packages of one device must not hide the other devices
+    except Exception as error:  # broken packages of one device must not hide the other devices
         return _report_failure(name, error)
     return finding
 
 
 def _examine_module(name: str) -> Availability:
-    """Return whether this machine has the device. Its module must be importable."""
-    return examine_cpu() if name == PROCESSOR else find_module(name).examine()
+    """Import the device's adapter module, and return what the module finds on this machine."""
+    return examine_cpu() if name == PROCESSOR else import_device_module(name).examine()
 
 
 def examine_cpu() -> Availability:
-    """Describe PyTorch's kernels for this processor, which is always available."""
+    """Return the availability of the CPU (always available), with the instruction set that PyTorch uses on
+    it.
+    """
 
     import torch
 
@@ -97,12 +101,15 @@ def examine_cpu() -> Availability:
     return Availability("cpu", True, f"{kernels}, {products}, fused attention; {bf16}")
 
 
-def find_module(name: str) -> ModuleType:
-    """Import the device's module. Raises SettingsError for an unknown name, or if torch is too old for it."""
+def import_device_module(name: str) -> ModuleType:
+    """Import and return the adapter module of a device, for example ``trainer.devices.cuda``.
+
+    Raises SettingsError for an unknown name, or if the installed torch is too old for the module.
+    """
     try:
         return import_module(find("device", name).__module__)
-    # only this project's modules are imported here, so the fault is torch's version; vendors' packages come
-    # later
+    # Only modules of this project are imported here (vendors' packages are imported later), so an error means
+    # that torch is too old.
     except (ImportError, AttributeError) as error:
         raise make_too_old_error(name, error) from error
 
@@ -117,10 +124,10 @@ def make_too_old_error(name: str, error: Exception) -> SettingsError:
 
 
 def report_missing_torch(name: str) -> Availability:
-    """Return the ``Availability`` of a device or package that is missing because torch is not installed."""
+    """Return the availability of a device that cannot be used because torch is not installed."""
     return Availability(name, False, "torch is not installed", install_extra("train"))
 
 
 def _report_failure(name: str, error: Exception) -> Availability:
-    """Return the ``Availability`` of a device that is missing because its packages raise an error."""
+    """Return the availability of a device that cannot be used because its packages raise an error."""
     return Availability(name, False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")

@@ -1,6 +1,7 @@
-"""Counting of operations with tensors in host memory (real or fake), to forecast the work of another device.
+"""Counting of floating-point operations on tensors in host memory, to forecast the work of another device.
 
-This module also registers, with PyTorch's counter, the operations of attention on the host.
+The tensors may be fake (shapes without values). This module also registers the operations of the CPU's
+attention with PyTorch's counter.
 """
 
 import math
@@ -19,47 +20,53 @@ from trainer.model.layers import EVERY
 
 HOST = torch.device("cpu")
 host_attention = cpu_attention
-"""The host's attention for sequences without padding."""
+"""The CPU's attention, which computes nothing for padding. Forecasts count its operations."""
 
 
 def make_host_autocast(dtype: torch.dtype) -> AbstractContextManager[object]:
-    """Return the context manager of a forward pass with matrix products of this type."""
+    """Return the context manager for a forward pass on the CPU that multiplies matrices in this type."""
     return nullcontext() if dtype == torch.float32 else torch.autocast("cpu", dtype)
 
 
 def make_flop_counter(seen: float) -> FlopCounterMode:
-    """Return PyTorch's counter with formulas for the host's attention.
+    """Return PyTorch's counter of operations, with formulas for the CPU's attention.
 
-    A backward pass has two products for each of the two in the forward pass, and computes the scores again.
+    The forward pass of attention has two matrix products. The backward pass has two products for each of
+    them, and one more because it computes the scores again.
     seen: average number of tokens that each token attends to.
     """
 
-    def forward(query: Any, *_: Any, **__: Any) -> int:
+    def count_forward(query: Any, *_: Any, **__: Any) -> int:
         return int(2 * 2 * seen * math.prod(query))
 
-    def backward(gradient: Any, query: Any, *_: Any, **__: Any) -> int:
+    def count_backward(gradient: Any, query: Any, *_: Any, **__: Any) -> int:
         return int(5 * 2 * seen * math.prod(query))
 
     formulas = {
-        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: forward,
-        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: backward,
-        torch.ops.bertdata.flat_attention: forward,
-        torch.ops.bertdata.flat_attention_backward: backward,
-        torch.ops.bertdata.fused_attention: forward,
-        torch.ops.bertdata.fused_attention_backward: backward,
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: count_forward,
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: count_backward,
+        torch.ops.bertdata.flat_attention: count_forward,
+        torch.ops.bertdata.flat_attention_backward: count_backward,
+        torch.ops.bertdata.fused_attention: count_forward,
+        torch.ops.bertdata.fused_attention_backward: count_backward,
     }
     return FlopCounterMode(display=False, custom_mapping=formulas)
 
 
 @register_flop_formula(torch.ops.bertdata.flat_attention, get_raw=True)
 def count_flops(query: Tensor, key: Tensor, value: Tensor, ends: Tensor, *others: Any, **_: Any) -> int:
-    """Return the operations of attention: two matrix products per sequence and head."""
+    """Return the floating-point operations of attention's forward pass: two matrix products per sequence and
+    head.
+    """
     return 2 * _count_product_flops(query, ends, _find_reach(others))
 
 
 @register_flop_formula(torch.ops.bertdata.flat_attention_backward, get_raw=True)
 def count_backward_flops(gradient: Tensor, query: Tensor, *inputs: Any, **_: Any) -> int:
-    """Return the operations of the backward pass: five products, of which one computes the scores again."""
+    """Return the floating-point operations of attention's backward pass.
+
+    It has five matrix products. One of them computes the scores again.
+    """
     return 5 * _count_product_flops(query, inputs[2], _find_reach(inputs))
 
 
@@ -68,14 +75,18 @@ register_flop_formula(torch.ops.bertdata.fused_attention_backward, get_raw=True)
 
 
 def _find_reach(arguments: Sequence[Any]) -> int:
-    """Return the reach (tokens that a token sees on each side), which is the last argument of an attention
-    operation, or EVERY (the whole sequence) for operations without this argument.
+    """Return the reach of an attention operation: the number of tokens that a token sees on each side.
+
+    The reach is the operation's last argument. An operation without this argument sees the whole sequence,
+    and the result is EVERY.
     """
     return arguments[-1] if isinstance(arguments[-1], int) else EVERY
 
 
 def _count_product_flops(query: Tensor, ends: Tensor, reach: int) -> int:
-    """Return the operations of one matrix product over all sequences and heads."""
+    """Return the floating-point operations of one matrix product of attention, over all sequences and
+    heads.
+    """
     _, heads, size = query.shape
     whole = reach == EVERY
     pairs = (

@@ -1,9 +1,9 @@
-"""The host's processor, with attention that goes through the sequences one after the other, without padding.
+"""The CPU as a device. Its attention computes one sequence after the other and needs no padding.
 
-The loop over sequences is faster than padding groups of sequences to one length, because it computes no
-scores of padding. PyTorch's compiler sees the whole loop as one operation. So a compiled graph can be used
-for every batch, although the sequences have other lengths: their ends are an input of the operation, and no
-shape changes.
+Sequences of a batch could also be padded to one length and computed together. The loop over sequences is
+faster, because it computes no scores of padding. For PyTorch's compiler the whole loop is one operation,
+whose inputs include the ends of the sequences. So one compiled graph serves every batch, although the lengths
+of the sequences differ.
 """
 
 import itertools
@@ -19,18 +19,18 @@ from trainer.devices.window_blocks import iterate_masked_blocks
 from trainer.model.layers import EVERY
 
 _LEVELS = 1 << 16
-"""Number of levels to which a dropout rate is rounded: 16 random bits are compared with a threshold. One
-64-bit number of the random generator serves four values.
+"""The dropout rate is rounded to a multiple of 1/65536, because each value is dropped or kept by comparing 16
+random bits with a threshold. One 64-bit random number then serves four values.
 """
 
 _CHUNK = 1 << 20
-"""Most scores computed at once, so that they stay in the processor's cache.
+"""Largest number of attention scores computed at once, so that they stay in the processor's cache.
 
-A sequence whose single head has more scores is computed a head at a time.
+Heads are computed together up to this limit, but at least one head at a time.
 """
 
-Part = tuple[slice, slice]
-"""A slice of the rows and a slice of the heads."""
+Block = tuple[slice, slice]
+"""A block of a (rows, heads, head size) tensor: a slice of its rows and a slice of its heads."""
 
 
 def cpu_attention(
@@ -45,9 +45,10 @@ def cpu_attention(
 ) -> Tensor:
     """Return the attention within each sequence, computed one sequence after the other.
 
-    The arguments are those of ``trainer.data.batches.FlatAttention``.
+    The arguments are explained at ``trainer.data.batches.FlatAttention``.
 
-    With dropout, each call draws one seed from torch's generator, and the dropout mask follows from the seed.
+    With dropout, each call draws one seed from torch's generator. The dropout mask is computed from the seed,
+    so the backward pass can compute it again.
     """
     scale, reach = query.shape[-1] ** -0.5 if scale is None else scale, reach or EVERY
     if dropout:
@@ -61,7 +62,7 @@ def cpu_attention(
 
 
 class Cpu(Device):
-    """The host's processor."""
+    """The CPU."""
 
     name = "cpu"
     process_group = "gloo"
@@ -70,7 +71,8 @@ class Cpu(Device):
     attention = staticmethod(cpu_attention)
 
     def seed(self, seed: int) -> None:
-        # torch.manual_seed would take 50 times as long, because it seeds the generators of all accelerators
+        # seed only the CPU: torch.manual_seed would take 50 times as long, because it seeds every
+        # accelerator's generator
         torch.default_generator.manual_seed(seed)
 
     def describe(self) -> str:
@@ -90,7 +92,12 @@ def attend(
     scale: float,
     reach: int = EVERY,
 ) -> Tensor:
-    """Return softmax(scale * query @ key.T) @ value for each sequence and head, with dropout."""
+    """Return softmax(scale * query @ key.T) @ value for each sequence and head, with dropout.
+
+    ends: 0, then for each sequence the row after its last token.
+    seed: 0-dim tensor from which the dropout mask is computed.
+    reach: number of tokens that a token sees on each side. EVERY: the whole sequence.
+    """
     output = torch.empty(query.shape, dtype=query.dtype)
     draw = _make_factor_drawer(seed, dropout, query.dtype)
     with torch.autocast("cpu", enabled=False):
@@ -115,8 +122,11 @@ def attend_backward(
     scale: float,
     reach: int = EVERY,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of query, key and value. Softmax and dropout are computed again from the seed."""
-    # With a limited reach several blocks see the same row, so their gradients are added up.
+    """Return the gradients of query, key and value. The softmax and dropout of the forward pass are
+    recomputed.
+    """
+    # With a limited reach, neighbouring blocks see some of the same rows, so the gradients of a row are
+    # summed.
     make, give = (torch.empty, Tensor.copy_) if reach == EVERY else (torch.zeros, Tensor.add_)
     outputs = [make(query.shape, dtype=query.dtype) for _ in range(3)]
     draw = _make_factor_drawer(seed, dropout, query.dtype)
@@ -124,8 +134,8 @@ def attend_backward(
         for part, seen, mask in _iterate_chunks(query, ends, reach):
             g, q, of_query = (_move_heads_first(one, part) for one in (gradient, query, outputs[0]))
             k, v, of_key, of_value = (_move_heads_first(one, seen) for one in (key, value, *outputs[1:]))
-            # weights = softmax, kept = dropout factors. First the gradient of the dropped weights, then of
-            # the softmax.
+            # weights: softmax of the scores. kept: dropout factors. The gradient goes back through the
+            # dropout first, then through the softmax.
             weights = _compute_softmax(q, k, scale, mask)
             of_weights = torch.bmm(g, v.mT)
             kept = draw(weights.shape)
@@ -140,51 +150,53 @@ def attend_backward(
 
 @attend.register_fake
 def _make_empty_output(query: Tensor, *_: Any) -> Tensor:
-    """Return an output of the right shape without values, by which compilers trace the operation."""
+    """Return an uninitialised output of the right shape, which compilers use to trace the operation."""
     return torch.empty_like(query, memory_format=torch.contiguous_format)
 
 
 @attend_backward.register_fake
-def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _make_empty_gradients(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     return _make_empty_output(gradient), _make_empty_output(gradient), _make_empty_output(gradient)
 
 
 def _keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    """Store the inputs of the attention in ``ctx`` for the backward pass."""
+    """Store the inputs of the attention in ``ctx``, where the backward pass reads them."""
     *tensors, ctx.dropout, ctx.scale, ctx.reach = inputs
     ctx.save_for_backward(*tensors)
 
 
-def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+def _compute_gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     gradients = attend_backward(gradient, *ctx.saved_tensors, ctx.dropout, ctx.scale, ctx.reach)
     return *gradients, None, None, None, None, None
 
 
-attend.register_autograd(_backward, setup_context=_keep_inputs)
+attend.register_autograd(_compute_gradients, setup_context=_keep_inputs)
 
 
 def _make_factor_drawer(seed: Tensor, dropout: float, dtype: torch.dtype) -> Callable[[torch.Size], Tensor]:
-    """Return a function that draws dropout factors for a tensor of any shape: 0, or 1 / (share of kept
-    values).
+    """Return a function that draws dropout factors for a tensor of a given shape.
 
-    The same seed yields the same factors, in the backward pass too.
+    A factor is 0 for a dropped value and 1 / (1 - dropout) for a kept value. The same seed gives the same
+    factors, so the backward pass draws those of the forward pass again.
     """
     generator = torch.Generator().manual_seed(seed.tolist()[0])
     dropped = round(dropout * _LEVELS)
 
-    def draw(shape: torch.Size) -> Tensor:
+    def draw_factors(shape: torch.Size) -> Tensor:
         count = shape.numel()
         bits = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None, generator=generator)
         values = bits.view(torch.int16)[:count].view(shape)
         kept = torch.empty(shape, dtype=dtype)
         return torch.ge(values, dropped - _LEVELS // 2, out=kept).mul_(_LEVELS / (_LEVELS - dropped))
 
-    return draw
+    return draw_factors
 
 
-def _iterate_chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Part, Part, Tensor | None]]:
-    """Yield the parts of the attention that are computed one after the other. A part is (rows and heads
-    computed together, rows that they attend to, mask of the scores or None).
+def _iterate_chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Block, Block, Tensor | None]]:
+    """Yield the blocks in which the attention is computed, one after the other.
+
+    Each item is (block whose attention is computed, block of keys and values that it attends to, mask of the
+    scores). The mask is None if every row of the first block sees every row of the second.
     """
     heads, bounds = query.shape[1], ends.tolist()
     pairs = itertools.starmap(slice, itertools.pairwise(bounds))
@@ -196,15 +208,18 @@ def _iterate_chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[P
             yield (rows, some), (seen, some), mask
 
 
-def _move_heads_first(tensor: Tensor, part: Part) -> Tensor:
-    """Return a view of shape (heads, rows, head size) of a part of a tensor (rows, heads, head size)."""
+def _move_heads_first(tensor: Tensor, part: Block) -> Tensor:
+    """Return a view of one block of a (rows, heads, head size) tensor, with shape (heads, rows, head
+    size).
+    """
     return tensor[part].transpose(0, 1)
 
 
 def _compute_softmax(query: Tensor, key: Tensor, scale: float, mask: Tensor | None) -> Tensor:
-    """Return the softmax of the scores of some heads and rows.
+    """Return the softmax of the attention scores of one block.
 
-    mask: True where a row sees another row. None: every row sees all.
+    mask: numbers to add to the scores, minus infinity where a row does not see another row. None: every row
+    sees every row.
     """
     scores = torch.bmm(query, key.mT).mul_(scale)
     if mask is not None:

@@ -1,7 +1,8 @@
-"""Attention without dropout on the host, with PyTorch's fused kernel, which is twice as fast.
+"""Attention without dropout on the CPU, by PyTorch's fused kernel, which is twice as fast as separate
+operations.
 
-Sequences, or blocks of long ones, are computed one after the other, inside a single operation for PyTorch's
-compiler. ``trainer.devices.cpu`` does the same for attention with dropout.
+Sequences are computed one after the other, and long ones in blocks. For PyTorch's compiler this loop is a
+single operation. Attention with dropout is in ``trainer.devices.cpu``.
 """
 
 import itertools
@@ -22,9 +23,11 @@ _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 def attend_fused(
     query: Tensor, key: Tensor, value: Tensor, ends: Tensor, scale: float, reach: int
 ) -> tuple[Tensor, Tensor]:
-    """Return softmax(scale * query @ key.T) @ value, and the logarithms of the softmax's sums.
+    """Return softmax(scale * query @ key.T) @ value, and for each row the logarithm of its softmax's
+    denominator.
 
-    reach: number of tokens on each side that a token sees, or EVERY.
+    ends: 0, then for each sequence the row after its last token.
+    reach: number of tokens that a token sees on each side. EVERY: the whole sequence.
     """
     output, sums = _make_empty_outputs(query)
     with torch.autocast("cpu", enabled=False):
@@ -50,7 +53,10 @@ def attend_fused_backward(
     scale: float,
     reach: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of query, key and value."""
+    """Return the gradients of query, key and value.
+
+    output, sums: the two results of ``attend_fused``.
+    """
     of_query, of_key, of_value = (torch.zeros(query.shape, dtype=query.dtype) for _ in range(3))
     with torch.autocast("cpu", enabled=False):
         for rows, seen, mask in _iterate_blocks(ends, reach, query.dtype):
@@ -65,19 +71,19 @@ def attend_fused_backward(
 
 
 def _make_empty_outputs(query: Tensor) -> tuple[Tensor, Tensor]:
-    """Return output and sums of the right shapes without values."""
+    """Return uninitialised results of ``attend_fused`` with the right shapes."""
     wide = query.dtype if query.dtype == torch.float64 else torch.float32
     sums = torch.empty(query.shape[:2], dtype=wide, device=query.device)
     return torch.empty_like(query, memory_format=torch.contiguous_format), sums
 
 
 @attend_fused.register_fake
-def _(query: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+def _make_fake_outputs(query: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
     return _make_empty_outputs(query)
 
 
 @attend_fused_backward.register_fake
-def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _make_empty_gradients(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     return (
         _make_empty_outputs(gradient)[0],
         _make_empty_outputs(gradient)[0],
@@ -86,14 +92,16 @@ def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    """Store inputs and outputs of the attention in ``ctx`` for the backward pass."""
+    """Store inputs and results of the attention in ``ctx``, where the backward pass reads them."""
     *tensors, ctx.scale, ctx.reach = inputs
     ctx.save_for_backward(*tensors, *output)
     ctx.mark_non_differentiable(output[1])
 
 
 def _compute_gradients(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    """Return the gradient of each input, or None for an input that is not a tensor."""
+    """Return the gradient of each argument of ``attend_fused``, or None for an argument that is not a tensor
+    to train.
+    """
     gradients = attend_fused_backward(gradient, *ctx.saved_tensors, ctx.scale, ctx.reach)
     return *gradients, None, None, None
 
@@ -104,7 +112,11 @@ attend_fused.register_autograd(_compute_gradients, setup_context=_keep_for_backw
 def _iterate_blocks(
     ends: Tensor, reach: int, dtype: torch.dtype
 ) -> Iterator[tuple[slice, slice, Tensor | None]]:
-    """Yield (rows computed together, rows that they attend to, numbers to add to the scores or None)."""
+    """Yield the blocks in which the attention is computed, one after the other.
+
+    Each item is (rows whose attention is computed, rows that they attend to, numbers to add to the scores).
+    The numbers are minus infinity for rows out of reach. They are None if all rows are within reach.
+    """
     bounds = ends.tolist()
     if reach != EVERY:
         for rows, seen, mask in iterate_masked_blocks(bounds, reach):
@@ -116,5 +128,7 @@ def _iterate_blocks(
 
 
 def _move_heads_first(tensor: Tensor) -> Tensor:
-    """Return a view of shape (1, heads, rows, head size) of a tensor (rows, heads, head size)."""
+    """Return a view of a (rows, heads, head size) tensor with shape (1, heads, rows, head size), as PyTorch's
+    kernel takes it.
+    """
     return tensor.transpose(0, 1)[None]

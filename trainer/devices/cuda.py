@@ -24,15 +24,19 @@ from trainer.model.headed import HeadedBert
 from trainer.model.padded_attention import padded_attention
 
 _DETERMINISTIC = (":4096:8", ":16:8")
-"""Values of CUBLAS_WORKSPACE_CONFIG that make cuBLAS deterministic. The first is faster."""
+"""Values of CUBLAS_WORKSPACE_CONFIG with which cuBLAS (NVIDIA's matrix library) gives the same bits in every
+run. The first is faster.
+"""
 
 _KERNELS = {
     "flash": (backend.enable_flash_sdp, "flash attention"),
     "efficient": (backend.enable_mem_efficient_sdp, "memory efficient"),
     "cudnn": (backend.enable_cudnn_sdp, "cudnn attention"),
-    "math": (backend.enable_math_sdp, ""),  # always available
+    "math": (backend.enable_math_sdp, ""),  # PyTorch can always use this kernel
 }
-"""For each attention kernel its switch, and the beginning of PyTorch's warning that it cannot be used."""
+"""For each attention kernel, PyTorch's function that switches it on or off, and the first words of PyTorch's
+warning if the kernel cannot be used.
+"""
 
 _PLAIN = "not compiled"
 
@@ -45,12 +49,14 @@ _NAMES = {
 
 
 class Cuda(Device):
-    """The GPU whose number is the worker's local rank."""
+    """An NVIDIA GPU. Its number on the machine is the worker's local rank."""
 
     name = "cuda"
     process_group = "nccl"
     fused_step = True
-    step_chunk = 2**25  # weights changed at a time; with 2**22 a kernel would take less time than its launch
+    # number of weights that the optimiser changes at a time: with 2**22, starting a kernel on the GPU would
+    # take longer than running it
+    step_chunk = 2**25
     row_losses = staticmethod(cross_entropy)
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
@@ -65,15 +71,16 @@ class Cuda(Device):
         super().__init__(config)
         self.torch_device = torch.device("cuda", local_rank)
         torch.cuda.set_device(self.torch_device)
-        torch.set_float32_matmul_precision("high")  # TF32 for products that autocast leaves in fp32
+        # TF32 speeds up the matrix products that autocast leaves in fp32
+        torch.set_float32_matmul_precision("high")
         self._graphs = bool(config.cuda.cuda_graphs)
         if self._graphs:
             self.compile_mode = "reduce-overhead"
         # Compile unless the configuration or the machine gives a reason not to.
         self._why_plain = "" if self.must_compile else _find_reason_not_to_compile(config)
         self.compiles = not self._why_plain
-        # No 16-bit copies of the weights once per update with CUDA graphs: each micro-batch's graph would
-        # copy them into its memory again.
+        # With CUDA graphs, do not convert the weights to 16 bits once per update: the graph of each
+        # micro-batch would copy the converted weights into its own memory.
         self.casts_once = not self._graphs
         self._attention = config.cuda.attention or "auto"
         _allow_kernel(self._attention)
@@ -85,22 +92,24 @@ class Cuda(Device):
 
     def place(self, model: HeadedBert) -> HeadedBert:
         model = super().place(model)
-        # copy the gradients out of the graph's memory, because the next run of the graph overwrites them
+        # Copy the gradients out of the CUDA graph's memory, because its next run overwrites them.
         if self._graphs:
             for weight in model.parameters():
                 weight.register_hook(torch.clone)  # type: ignore[no-untyped-call]
         return model
 
     def attention_for(self, shape: ModelConfig) -> FlatAttention:
-        """Return the configured attention kernel, or the first that works for this shape of model.
+        """Return the configured attention kernel, or for "auto" the first that works for a model of this
+        shape.
 
-        Raises SettingsError if none works.
+        Raises SettingsError if no kernel works.
         """
         self._kernel = self._find_kernel(shape)
         return KERNELS[self._kernel]
 
     def prepare(self, batch: Batch) -> Batch:
-        # Set the device for this thread too. Otherwise pinning memory here would initialise the first GPU.
+        # Select this worker's GPU in this thread too. Otherwise pinning memory would open the machine's first
+        # GPU.
         torch.cuda.set_device(self.torch_device)
         return batch.map(lambda tensor: tensor.pin_memory())
 
@@ -109,31 +118,34 @@ class Cuda(Device):
 
     def forward(self, learner: Callable[[Batch], Result], batch: Batch) -> Result:
         if self._graphs:
-            # Tell CUDA graphs that a new run begins, so that they reuse the memory of their previous run.
+            # Tell PyTorch that a new run of the CUDA graphs begins, so that they reuse the memory of their
+            # previous run.
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         return super().forward(learner, batch)
 
     def _find_kernel(self, shape: ModelConfig) -> str:
         """Return the name of the attention kernel to use.
 
-        Raises SettingsError if the configured one cannot be used.
-        For padded rows "auto" leaves the choice to PyTorch. For flat batches it is the first kernel that
-        works, in the order of KERNELS. Kernels that need no padding come first there.
+        Raises SettingsError if the configured kernel cannot be used. With "auto" and batches of padded rows,
+        PyTorch chooses. With "auto" and flat batches (all sequences end to end), the first kernel of KERNELS
+        that works is used. Kernels that need no padding come first there.
         """
         if self._attention != "auto" or self.config.loading.rows:
-            return self._ask_pytorch(shape, self._attention)
+            return self._find_pytorch_kernel(shape, self._attention)
         for name in KERNELS:
             _allow_kernel(name)
             try:
-                return self._ask_pytorch(shape, name)
+                return self._find_pytorch_kernel(shape, name)
             except SettingsError as error:
                 failure = error
         raise failure
 
-    def _ask_pytorch(self, shape: ModelConfig, kernel: str) -> str:
-        """Return PyTorch's choice among the allowed kernels. Raises SettingsError if none can be used.
+    def _find_pytorch_kernel(self, shape: ModelConfig, kernel: str) -> str:
+        """Return the kernel that PyTorch chooses when only ``kernel`` is allowed, or when all are for "auto".
 
-        Asks for padded sequences with a mask, except for kernels that take flat batches.
+        PyTorch is asked about padded sequences with a mask. For kernels that take flat batches (all sequences
+        end to end) it is asked without a mask. Raises SettingsError if PyTorch can use none of the allowed
+        kernels.
         """
         precision = self.config.update.precision
         half = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
@@ -145,7 +157,7 @@ class Cuda(Device):
         query = torch.zeros(sizes, dtype=half, device=self.torch_device, requires_grad=True)
         mask = torch.ones(2, 1, 1, length, dtype=torch.bool, device=query.device)
         padded = self.config.loading.rows or KERNELS[kernel] is padded_attention
-        # PyTorch says only in warnings why it rejects a kernel.
+        # PyTorch reports only in warnings why it cannot use a kernel.
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -174,8 +186,8 @@ class Cuda(Device):
         return f"{self.torch_device}: {', '.join(parts)}"
 
 
-def look_for(config: Config | None = None) -> Availability:
-    """Count the GPUs of this machine without opening one. Each worker opens only its GPU."""
+def examine_for_run(config: Config | None = None) -> Availability:
+    """Count the GPUs of this machine without opening them. Each worker opens only its own GPU later."""
     if torch.version.cuda is None:
         return Availability(
             "cuda", False, f"torch {torch.__version__} has no CUDA", "install a build of torch that has"
@@ -187,8 +199,8 @@ def look_for(config: Config | None = None) -> Availability:
 
 
 def examine() -> Availability:
-    """Return the GPUs of this machine with their names."""
-    finding = look_for()
+    """Return whether this machine has GPUs, with their names."""
+    finding = examine_for_run()
     if not finding.there:
         return finding
     about = torch.cuda.get_device_properties(0)
@@ -197,13 +209,16 @@ def examine() -> Availability:
 
 
 def _allow_kernel(attention: str) -> None:
-    """Allow PyTorch only this attention kernel, or every kernel for "auto"."""
+    """Let PyTorch use only this attention kernel, or every kernel for "auto"."""
     for name, (allow, _) in _KERNELS.items():
         allow(attention in ("auto", name))
 
 
 def _find_refusal_reason(kernel: str, messages: list[str]) -> str:
-    """Return PyTorch's reason not to use the kernel: the warning after the one that names the kernel."""
+    """Return PyTorch's reason for not using an attention kernel.
+
+    PyTorch prints it in the warning that follows the one with the kernel's name.
+    """
     lines = [line.partition(" (Triggered internally")[0] for line in messages]
     heads = [number for number, line in enumerate(lines) if "kernel not used because" in line]
     reasons = (number + 1 for number in heads if lines[number].lower().startswith(kernel))
@@ -211,14 +226,14 @@ def _find_refusal_reason(kernel: str, messages: list[str]) -> str:
 
 
 def _find_reason_not_to_compile(config: Config) -> str:
-    """Return the reason not to compile the model although the configuration allows it, or "" to compile
+    """Return why the model is not compiled, for the line about the device in the log. Return "" to compile
     it.
     """
     is_split = config.run.strategy not in ("auto", "replicated") or config.split.plan is not None
     if config.run.compile is not None or is_split:
         return _PLAIN
     if config.is_finetuning:
-        return _PLAIN  # short runs end sooner without compiling
+        return _PLAIN  # fine-tuning is short, and compiling would take longer than it saves
     if find_spec("triton") is None:
         return f"{_PLAIN}: Triton is not installed"
     if not any(map(shutil.which, (os.environ.get("CC", "cc"), "gcc", "clang"))):
@@ -227,7 +242,11 @@ def _find_reason_not_to_compile(config: Config) -> str:
 
 
 def _set_cublas_workspace() -> None:
-    """Set CUBLAS_WORKSPACE_CONFIG before CUDA starts. Raises SettingsError if it has another value."""
+    """Set CUBLAS_WORKSPACE_CONFIG so that cuBLAS gives the same bits in every run. Must run before CUDA
+    starts.
+
+    Raises SettingsError if the variable has a value with which results may differ.
+    """
     found = os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", _DETERMINISTIC[0])
     if found not in _DETERMINISTIC:
         raise SettingsError(

@@ -1,4 +1,4 @@
-"""Attention for flat batches on NVIDIA's GPUs, with one call for sequences of all lengths.
+"""Attention for flat batches (all sequences end to end) on NVIDIA's GPUs, in one call for all sequences.
 
 PyTorch's public interface for this, ``torch.nn.attention.varlen``, has no dropout. So this module calls the
 internal operations on which that interface is built.
@@ -15,7 +15,7 @@ from trainer.model.padded_attention import padded_attention
 
 _NO_BIAS, _NO_CAUSAL_MASK = None, 0
 _STEP = 8
-"""Both kernels need head sizes that are multiples of 8. Smaller heads are padded with zeros."""
+"""Both kernels need head sizes that are multiples of 8. Other head sizes are padded with zeros."""
 
 
 def flash_attention(
@@ -28,9 +28,9 @@ def flash_attention(
     scale: float | None = None,
     reach: int | None = None,
 ) -> Tensor:
-    """Return the attention within each sequence by the flash kernel, which takes bf16 and fp16.
+    """Return the attention within each sequence, by the flash kernel. It takes bf16 and fp16.
 
-    The arguments are those of ``trainer.data.batches.FlatAttention``.
+    The arguments are explained at ``trainer.data.batches.FlatAttention``.
     """
     size = query.shape[-1]
     scale = size**-0.5 if scale is None else scale
@@ -54,12 +54,13 @@ def efficient_attention(
     scale: float | None = None,
     reach: int | None = None,
 ) -> Tensor:
-    """Return the attention within each sequence by the memory-efficient kernel, which takes every type.
+    """Return the attention within each sequence, by the memory-efficient kernel. It takes fp32, bf16 and
+    fp16.
 
-    The arguments are those of ``trainer.data.batches.FlatAttention``.
+    The arguments are explained at ``trainer.data.batches.FlatAttention``.
 
-    The kernel cannot limit attention to a window on both sides. With ``reach`` the attention is computed in
-    blocks with a mask instead.
+    The kernel cannot limit the attention to a window on both sides of a token. If ``reach`` is set, the
+    attention is computed in blocks with a mask instead.
     """
     if reach is not None:
         return padded_attention(query, key, value, ends, longest, dropout, scale, reach)
@@ -71,9 +72,10 @@ def efficient_attention(
 
 
 class _Efficient(torch.autograd.Function):
-    """PyTorch's memory-efficient attention, with a gradient that PyTorch's compiler can trace.
+    """PyTorch's memory-efficient attention, with a backward pass that PyTorch's compiler can trace.
 
-    The shape function that PyTorch (2.11 to 2.13) registers for its gradient lacks an argument.
+    PyTorch's own backward operation cannot be traced, because the shape function that PyTorch 2.11 to 2.13
+    registers for it lacks an argument.
     """
 
     @staticmethod
@@ -121,7 +123,7 @@ def compute_efficient_gradients(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of query, key and value.
 
-    output, sums, seed, offset: results of the forward operation.
+    output, sums, seed, offset: results of PyTorch's forward operation.
     """
     parts = (part[None] for part in (gradient.contiguous(), query, key, value))
     limits = (ends, ends, longest, longest, sums, dropout, seed, offset)
@@ -132,7 +134,7 @@ def compute_efficient_gradients(
 
 
 @compute_efficient_gradients.register_fake
-def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _make_empty_gradients(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     of_query, of_key, of_value = (gradient.new_empty(gradient.shape) for _ in range(3))
     return of_query, of_key, of_value
 
@@ -143,12 +145,12 @@ KERNELS: dict[str, FlatAttention] = {
     "cudnn": padded_attention,
     "math": padded_attention,
 }
-"""The implementation for each kernel. cudnn and math cannot take flat batches, so sequences are padded for
-them.
+"""The function for each attention kernel that can be configured. The kernels cudnn and math cannot take flat
+batches (all sequences end to end), so sequences are padded for them.
 """
 
 
 def _pad_heads(tensor: Tensor) -> Tensor:
-    """Pad the heads with zeros to a multiple of 8."""
+    """Pad the last dimension (the head size) with zeros to a multiple of 8."""
     missing = -tensor.shape[-1] % _STEP
     return F.pad(tensor, (0, missing)) if missing else tensor

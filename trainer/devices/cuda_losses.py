@@ -1,4 +1,4 @@
-"""Classification loss for 16-bit logits on hardware where memory is slow compared with arithmetic."""
+"""Cross-entropy loss for 16-bit logits, for devices that compute much faster than they read memory."""
 
 from typing import Any
 
@@ -7,10 +7,11 @@ from torch import Tensor
 
 
 def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Return for each row -log softmax(logits)[id], and 1.0 if the id has the largest logit, otherwise 0.0.
+    """Return two fp32 numbers for each row: its loss, and whether the model's first guess is right.
 
-    Both are fp32. The backward pass keeps the 16-bit logits instead of their fp32 softmax, and writes the
-    gradient in 16 bits. A compiler makes a single kernel of each pass.
+    The loss is -log softmax(logits)[id]. The second number is 1.0 if the id has the largest logit, otherwise
+    0.0. To save memory, the backward pass keeps the 16-bit logits instead of their fp32 softmax, and writes
+    the gradient in 16 bits. A compiler turns each pass into a single kernel.
     """
     losses, best = _HalfCrossEntropy.apply(logits, ids)  # type: ignore[no-untyped-call]
     return losses, (best == ids).float()

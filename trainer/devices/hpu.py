@@ -1,6 +1,6 @@
-"""Intel's Gaudi, through habana_frameworks, the PyTorch bridge of Intel's (Habana's) software.
+"""Intel's Gaudi cards (hpu), through habana_frameworks, the bridge between PyTorch and Intel's software.
 
-Tests compare the calls and their order with golden/devices/hpu_*.txt, using a stand-in for the package.
+Tests replace the bridge by a stand-in, and compare the calls and their order with golden/devices/hpu_*.txt.
 """
 
 import os
@@ -26,7 +26,9 @@ from trainer.devices.stepping_device import SteppingDevice
 
 VARIABLE = "PT_HPU_LAZY_MODE"
 MODES = {"graph": "0", "eager": "0", "lazy": "1"}
-"""Value of the environment variable for each mode. The bridge reads it only once, when it is imported."""
+"""Value of the bridge's environment variable for each execution mode. The bridge reads the variable only
+once, when it is imported.
+"""
 
 _INSTALL = "install the PyTorch packages of Intel Gaudi's software, or start in its container"
 _CARDS = "hl-smi lists the cards, HABANA_VISIBLE_MODULES those that may be used"
@@ -36,21 +38,24 @@ _FUSED = {"optimizers": ("FusedLamb", "FusedAdamW"), "normalization": ("FusedCli
 class Hpu(SteppingDevice):
     """A Gaudi card. The bridge chooses it by the worker's local rank.
 
-    mode: "graph" compiles the model with hpu_backend, "eager" runs operation by operation, "lazy" collects
-    operations until mark_step. Tied weights need no special care when the model moves to the card: at each
-    call, the model passes the word embeddings to the masked-word head.
+    mode: how operations are executed. "graph" compiles the model with hpu_backend. "eager" runs one operation
+    after the other. "lazy" records operations and runs them when mark_step is called. Shared weights need no
+    special care when the model moves to the card, because the word embeddings are passed to the masked-word
+    head at each call.
     """
 
     name = "hpu"
-    process_group = "hccl"  # Horovod supports Gaudi only for TensorFlow
+    process_group = "hccl"  # Horovod is not possible: on Gaudi it supports only TensorFlow
     bucket_mb = 230
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
-        self.mode = find_mode(config.hpu)
+        self.mode = find_execution_mode(config.hpu)
         if config.update.precision == "fp16":
-            raise _make_refusal("precision is fp16, expected bf16 or fp32: --precision bf16")
+            raise _make_unsupported_error("precision is fp16, expected bf16 or fp32: --precision bf16")
         if self.mode == "lazy" and config.run.compile:
-            raise _make_refusal("mode lazy and compile contradict each other: --mode graph compiles")
+            raise _make_unsupported_error(
+                "mode lazy and compile contradict each other: --mode graph compiles"
+            )
         _import_bridge(self.mode)
         self._core = import_module("habana_frameworks.torch.core")
         self._hpu = import_module("habana_frameworks.torch.hpu")
@@ -84,32 +89,34 @@ class Hpu(SteppingDevice):
             learner.compile(backend="hpu_backend")
 
     def move(self, batch: Batch) -> Batch:
-        """Move the batch to the card.
+        """Move the batch to the card. Integers become int32.
 
-        Position ids are made on the host and sent too, so that the card need not create a tensor. Integers
-        are int32.
+        Position ids are computed on the host and moved too, so that the card does not have to compute them.
         """
-        if "position_ids" not in batch.tensors():  # packed rows already have position ids
+        if "position_ids" not in batch.tensors():  # packed rows have their position ids already
             batch = batch.changed(position_ids=torch.arange(batch.most_tokens(), dtype=torch.int32))
         return batch.map(lambda tensor: tensor.to(self.torch_device, non_blocking=True))
 
     def optimiser(
         self, ours: torch.optim.Optimizer, preset: Preset, groups: list[dict[str, Any]]
     ) -> torch.optim.Optimizer:
-        """Return the bridge's fused optimiser if it has the preset's arithmetic, otherwise ``ours``.
+        """Return the bridge's fused optimiser if it computes the same as the preset, otherwise ``ours``.
 
-        FusedLamb clips gradients itself once per update, and crashes for a group without parameters.
+        FusedLamb clips gradients itself, once per update. It crashes for a group without parameters, so such
+        groups are left out.
+        ours: the optimiser of this trainer, made of plain operations.
+        groups: parameter groups with the keys params, weight_decay and trust.
         """
         config = self.config
         settings = {"lr": preset.lr, "betas": preset.betas, "eps": preset.eps}
         settings["bias_correction"] = preset.debias or preset.kind == "adamw"
-        # Both fused optimisers keep the count of updates under "step", which a resumed run sets.
+        # Both fused optimisers keep the number of updates under "step". A resumed run sets this number.
         counted = [
             {"params": group["params"], "weight_decay": group["weight_decay"], "step": 0}
             for group in groups
             if group["params"]
         ]
-        name = find_fused(preset, groups, use_lamb=config.hpu.use_fused_lamb is not False)
+        name = find_fused_optimiser(preset, groups, use_lamb=config.hpu.use_fused_lamb is not False)
         fused = _find_bridge_class("optimizers", name) if name else None
         if fused is None:
             return ours
@@ -123,11 +130,12 @@ class Hpu(SteppingDevice):
         fused = _find_bridge_class("normalization", "FusedClipNorm")
         if fused is None or not gradients or isinstance(max_norm, Tensor):
             return super().clip_(gradients, max_norm)
-        # FusedClipNorm takes parameters and clips their grad.
+        # FusedClipNorm takes parameters and clips their ``grad``, so wrap the gradients in parameters.
         holders = [torch.nn.Parameter(gradient, requires_grad=False) for gradient in gradients]
         for holder, gradient in zip(holders, gradients, strict=True):
             holder.grad = gradient
-        if max_norm not in self._clippers:  # a clipper keeps its max_norm on the card
+        # a clipper stores its max_norm on the card, so keep one clipper for each max_norm
+        if max_norm not in self._clippers:
             self._clippers[max_norm] = fused(holders, max_norm)
         norm: Tensor = self._clippers[max_norm].clip_norm(holders)
         return norm.reshape(())
@@ -147,16 +155,20 @@ class Hpu(SteppingDevice):
         return f"hpu: {self._hpu.get_device_name()}, {_describe_versions()}, mode {self.mode}{compiled}"
 
 
-def look_for(config: Config) -> Availability:
+def examine_for_run(config: Config) -> Availability:
     """Return whether a run with this configuration could use Gaudi cards.
 
-    The bridge is imported in the run's mode.
+    To find out, this imports the bridge in the execution mode of the run.
     """
-    return examine(find_mode(config.hpu))
+    return examine(find_execution_mode(config.hpu))
 
 
 def examine(mode: str | None = None) -> Availability:
-    """Describe the cards of this machine without opening them, the bridge, and its fused optimisers."""
+    """Return whether this machine has Gaudi cards, with the versions of the bridge and its fused optimisers.
+
+    The cards are not opened.
+    mode: execution mode in which the bridge is imported, or None for the default mode.
+    """
     if find_spec("habana_frameworks") is None:
         return Availability("hpu", False, "habana_frameworks is not installed", _INSTALL)
     mode = mode or ("lazy" if os.environ.get(VARIABLE) == MODES["lazy"] else "graph")
@@ -174,28 +186,28 @@ def examine(mode: str | None = None) -> Availability:
     )
 
 
-def find_mode(keys: HpuSection) -> str:
-    """Return the mode from the key ``mode`` or from the key ``use_lazy_mode``, which older programs of
-    Habana's have.
+def find_execution_mode(keys: HpuSection) -> str:
+    """Return the execution mode from the key ``mode``, or from the key ``use_lazy_mode`` of Habana's older
+    programs.
 
     Raises SettingsError if the two keys contradict each other.
     """
     lazy = keys.use_lazy_mode
     mode = keys.mode or ("lazy" if lazy else "graph")
     if lazy is not None and lazy != (mode == "lazy"):
-        raise _make_refusal(
+        raise _make_unsupported_error(
             f"mode {mode} and use_lazy_mode {str(lazy).lower()} contradict each other; mode alone is enough"
         )
     return mode
 
 
-def find_fused(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = True) -> str | None:
-    """Return the name of the bridge's fused optimiser with the preset's arithmetic, or None.
+def find_fused_optimiser(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = True) -> str | None:
+    """Return the name of the bridge's fused optimiser that computes the same as the preset, or None.
 
-    FusedLamb uses trust ratios exactly for weights that decay. It also uses ratio 0 for a weight of norm 0,
-    which then never changes. So FusedLamb may be used only if biases, which start at 0, have no trust ratio.
-    FusedAdamW adds epsilon before the bias correction, and PyTorch's AdamW adds epsilon after it. With
-    epsilon 1e-8 the difference does not show in the losses.
+    FusedLamb uses trust ratios (LAMB's factor per weight tensor) exactly for the weights that decay. For a
+    weight whose norm is 0 it uses the ratio 0, so that the weight never changes. Biases start at 0, so
+    FusedLamb is possible only if the preset gives them no trust ratio. FusedAdamW adds epsilon before the
+    bias correction, and PyTorch's AdamW adds it afterwards. With epsilon 1e-8 the losses are the same.
     """
     if preset.epsilon_in == "square":
         return None
@@ -206,39 +218,39 @@ def find_fused(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = Tr
     return "FusedAdamW" if without_ratios else None
 
 
-def _make_refusal(message: str) -> SettingsError:
+def _make_unsupported_error(message: str) -> SettingsError:
     """Return the SettingsError for a setting that Gaudi does not support."""
     return SettingsError(f"device 'hpu': {message}")
 
 
 def _import_bridge(mode: str) -> None:
-    """Import the bridge in this mode.
+    """Import the bridge in this execution mode.
 
-    Raises SettingsError if that fails or it was imported in another mode.
+    Raises SettingsError if the import fails, or if the bridge was already imported in another mode.
     """
     wanted = MODES[mode]
     found = os.environ.get(VARIABLE)
     remedy = f"start with {VARIABLE}={wanted}, or choose another --mode"
     if found not in (None, wanted):
-        raise _make_refusal(f"{VARIABLE} is {found}, mode {mode} needs {wanted}; {remedy}")
+        raise _make_unsupported_error(f"{VARIABLE} is {found}, mode {mode} needs {wanted}; {remedy}")
     os.environ[VARIABLE] = wanted
     try:
         import_module("habana_frameworks.torch")
         is_lazy = import_module("habana_frameworks.torch.utils.internal").is_lazy()
     except (ImportError, OSError, AssertionError, RuntimeError) as error:
-        # A library is missing, or the bridge is for another version of torch.
+        # The import fails if a library is missing, or if the bridge was built for another version of torch.
         why = (str(error) or type(error).__name__).splitlines()[0]
         raise SettingsError(
             f"device 'hpu' is not there: habana_frameworks cannot be imported ({why}); {_INSTALL}"
         ) from None
-    # with device autoload, torch has already imported the bridge, maybe in the other mode
+    # With torch's device autoload, torch has already imported the bridge, perhaps in the other mode.
     if is_lazy != (mode == "lazy"):
         imported = f"habana_frameworks was already imported with {VARIABLE}={int(is_lazy)}"
-        raise _make_refusal(f"{imported}, mode {mode} needs {wanted}; {remedy}")
+        raise _make_unsupported_error(f"{imported}, mode {mode} needs {wanted}; {remedy}")
 
 
 def _find_bridge_class(module: str, name: str) -> Any:
-    """Return a class of the bridge's extensions, or None if this version has no such class."""
+    """Return the class of this name from the bridge, or None if the installed version has no such class."""
     try:
         return getattr(import_module(f"habana_frameworks.torch.hpex.{module}"), name, None)
     except ImportError:
@@ -246,6 +258,8 @@ def _find_bridge_class(module: str, name: str) -> Any:
 
 
 def _describe_versions() -> str:
-    """Return the versions of Gaudi's PyTorch bridge and of torch as text."""
+    """Return the versions of the bridge and of torch as text, for example for the line that describes the
+    device.
+    """
     version = getattr(import_module("habana_frameworks.torch"), "__version__", "of unknown version")
     return f"habana_frameworks {version}, torch {torch.__version__}"

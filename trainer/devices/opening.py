@@ -8,8 +8,8 @@ from trainer.plugins import find
 def find_device(config: Config, local_rank: int = 0) -> Device:
     """Open the configured device and return it. Raises SettingsError if the machine does not have it.
 
-    The device's configuration has its name in place of "auto".
-    local_rank: number of the device, if the machine has several.
+    In the configuration that the device keeps, its real name replaces "auto".
+    local_rank: number of the device on this machine.
     """
     if config.run.device == "auto":
         from trainer.devices.choice import choose_device
@@ -17,7 +17,9 @@ def find_device(config: Config, local_rank: int = 0) -> Device:
         config = set_device(config, choose_device(config).name)
     try:
         device: Device = find("device", config.run.device)(config, local_rank)
-    except (ImportError, AttributeError) as error:  # the vendor's packages are imported later
+    # Vendors' packages are imported later, so an error here means that torch is too old for this project's
+    # module.
+    except (ImportError, AttributeError) as error:
         from trainer.devices.choice import make_too_old_error
 
         raise make_too_old_error(config.run.device, error) from error
@@ -25,5 +27,5 @@ def find_device(config: Config, local_rank: int = 0) -> Device:
 
 
 def set_device(config: Config, name: str) -> Config:
-    """Return the configuration with this device in place of "auto"."""
+    """Return the configuration with ``device`` set to this name."""
     return config.changed(device=name) if config.run.device == "auto" else config

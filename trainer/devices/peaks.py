@@ -1,4 +1,4 @@
-"""Peak speed of known cards for dense bf16 matrix products, as their makers state it."""
+"""Peak speed of known cards for bf16 matrix products, according to their makers (without sparsity)."""
 
 import re
 
@@ -14,11 +14,16 @@ _TERAFLOPS = {
     r"L4": 121.0,
     r"GAUDI2": 432.0,
 }
-"""10^12 operations per second, by a pattern of the card's name. The first pattern that matches counts."""
+"""Peak speed in 10^12 operations per second, by a pattern of the card's name. The first matching pattern
+applies.
+"""
 
 
 def find_peak(description: str) -> float | None:
-    """Return the peak operations per second of the card in a device's description, None if not known."""
+    """Return the peak speed of a card in operations per second, or None if it is not known.
+
+    description: a device's description, which contains the card's name.
+    """
     for pattern, rate in _TERAFLOPS.items():
         if re.search(rf"\b({pattern})\b", description):
             return rate * 1e12

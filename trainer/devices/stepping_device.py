@@ -1,4 +1,4 @@
-"""Base class of devices that collect operations into graphs and have an optimiser object."""
+"""Base class of devices that record operations, run them as a graph, and need an optimiser object."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,30 +12,31 @@ from trainer.devices.device import Device
 
 
 class SteppingDevice(Device):
-    """A device that calls an optimiser's ``step`` for each update, with the learning rate as a Python number.
+    """A device that records operations and runs them together as a graph, instead of one after the other.
 
-    The device collects operations and runs them as one graph, instead of one after the other.
-    clips_in_step: the optimiser clips gradients itself, once per update.
+    For each update it calls the ``step`` method of an optimiser, with the learning rate as a Python number.
+    clips_in_step: True if the optimiser itself clips the gradients, once per update.
     """
 
     collectives = ("single", "torch_distributed")
     needs_rows = True
-    # also means one dropout seed per micro-batch: seeds between the model's parts would cut a graph into
-    # several
+    # This also means one dropout seed per micro-batch. A new seed for each layer would cut the graph into
+    # several.
     ends_updates = True
     clips_in_step = False
 
     def optimiser(
         self, ours: torch.optim.Optimizer, preset: Preset, groups: list[dict[str, Any]]
     ) -> torch.optim.Optimizer:
-        """Return the optimiser to use: ``ours`` (plain operations), or one from the device's library.
+        """Return the optimiser to use: ``ours``, or an optimiser from the device's library.
 
-        groups: parameter groups with params, weight_decay and trust.
+        ours: the trainer's optimiser, made of plain operations.
+        groups: parameter groups with the keys params, weight_decay and trust.
         """
         return ours
 
     def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
-        """Clip the gradients in place to the global norm. Return the norm that they had.
+        """Clip the gradients in place by their global norm. Return the norm before clipping.
 
         max_norm: the largest allowed norm. It is a 0-dim tensor if it depends on a loss scale.
         """

@@ -1,4 +1,4 @@
-"""Blocks for attention within a window on a processor, where the work grows with the window."""
+"""Blocks of rows for attention within a window on a CPU, so that the work grows with the window's width."""
 
 import itertools
 import math
@@ -9,17 +9,18 @@ import torch
 from torch import Tensor
 
 _SIZE = 32
-"""Tokens per block.
+"""Number of tokens per block.
 
-Small blocks make small products, large blocks compute more scores that are out of reach.
+With smaller blocks the matrix products are too small to be fast. With larger blocks more scores are computed
+that are outside the window.
 """
 
 
 def iterate_masked_blocks(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice, Tensor | None]]:
-    """Yield the blocks of ``iterate_blocks``, each with a mask: numbers to add to its scores.
+    """Yield the blocks of ``iterate_blocks``, each with the mask to add to its scores.
 
-    A number is minus infinity if the row is out of reach, otherwise 0. The mask is None if all rows are
-    within reach.
+    The mask is minus infinity for pairs of rows that are out of reach, otherwise 0. It is None if all rows
+    are within reach.
     """
     for rows, seen in iterate_blocks(ends, reach):
         farthest = max(seen.stop - 1 - rows.start, rows.stop - 1 - seen.start)
@@ -29,10 +30,12 @@ def iterate_masked_blocks(ends: Sequence[int], reach: int) -> Iterator[tuple[sli
 
 
 def iterate_blocks(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice]]:
-    """Yield blocks: (rows whose attention is computed together, rows that these attend to). ends: 0, then the
-    row after each sequence.
+    """Yield (rows whose attention is computed together, rows that they attend to) for each block.
+
+    ends: 0, then for each sequence the row after its last token.
+    reach: number of tokens that a token sees on each side.
     """
-    # Example with reach 2 and a sequence of rows 0 to 79: rows 0-31 see rows 0-33, rows 32-63 see rows 30-65,
+    # Example with reach 2 and a sequence in rows 0 to 79: rows 0-31 see rows 0-33, rows 32-63 see rows 30-65,
     # and rows 64-79 see rows 62-79.
     for start, end in itertools.pairwise(ends):
         for first in range(start, end, _SIZE):
@@ -41,7 +44,7 @@ def iterate_blocks(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, sli
 
 
 def count_scored_pairs(ends: Sequence[int], reach: int) -> int:
-    """Return the number of pairs of rows for which a score is computed, whether within reach or not."""
+    """Return the number of pairs of rows for which the blocks compute a score. Some are out of reach."""
     return sum(
         (rows.stop - rows.start) * (seen.stop - seen.start) for rows, seen in iterate_blocks(ends, reach)
     )
@@ -49,9 +52,8 @@ def count_scored_pairs(ends: Sequence[int], reach: int) -> int:
 
 @cache
 def _make_band_mask(reach: int) -> Tensor:
-    """Return the mask of a full block: numbers to add to its scores with all rows that it sees.
-
-    They are minus infinity for rows out of reach, otherwise 0.
+    """Return the mask of a full block: minus infinity for pairs of rows that are out of reach, otherwise
+    0.
     """
     apart = torch.arange(-reach, _SIZE + reach) - torch.arange(_SIZE)[:, None]
     return torch.zeros(apart.shape).masked_fill_(apart.abs() > reach, -math.inf)

@@ -1,8 +1,8 @@
 """TPUs, through torch_xla 2.9.
 
-Its tensors are lazy. Operations are recorded as a graph, and each sync runs the graph, after compiling it if
-it is new. So shapes must be fixed, and values that change between updates (rate, counts, seed) must be inputs
-of the graph.
+torch_xla records operations as a graph. Each sync runs the recorded graph, and compiles it first if it is
+new. So that the same graph can be used again, shapes must be fixed, and values that change between updates
+(learning rate, counts, seed) must be inputs of the graph.
 """
 
 import importlib
@@ -24,23 +24,25 @@ from trainer.devices.stepping_device import SteppingDevice
 from trainer.model.headed import HeadedBert
 
 PROFILE_PORT = 9012
-"""Port on which torch_xla's profiler listens, if ``--profile`` is set."""
+"""Port on which torch_xla's profiler waits for connections if ``--profile`` is set."""
 
 _LEAST_RATE = 2.0**-126
 _ON_PROCESSOR = "PJRT_DEVICE=CPU runs it on the processor"
 
 
 class Xla(SteppingDevice):
-    """A TPU core, or the CPU in place of a TPU if PJRT_DEVICE=CPU is set."""
+    """A core of a TPU. With PJRT_DEVICE=CPU, torch_xla uses the CPU instead."""
 
     name = "xla"
     process_group = "xla"
     idle = ("compile",)
     compiles_always = True
-    # the first update creates the optimiser's moments, so the second update has other graphs
+    # The first update creates the optimiser's moments, so the second update needs other graphs.
     updates_to_compile = 2
     _server: object = None
-    """The object of torch_xla's profiler server. The server ends when nothing refers to this object."""
+    """torch_xla's profiler server. It is kept here because the server ends when nothing refers to it any
+    more.
+    """
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         self._xla, self._runtime = import_torch_xla()
@@ -50,12 +52,13 @@ class Xla(SteppingDevice):
         self._hardware = str(self._runtime.device_type())
         if folder := config.xla.executable_cache_dir:
             _keep_programs(folder)
-        # with several workers, join must come before the device is first used
+        # With several workers, ``join`` must be called before the hardware is first used.
         if not os.environ.get("WORLD_SIZE"):
             self._check(self._xla.device)
 
     def join(self, meet: Meet) -> None:
-        importlib.import_module("torch_xla.distributed.xla_backend")  # registers the backend "xla"
+        # importing it registers the backend "xla"
+        importlib.import_module("torch_xla.distributed.xla_backend")
         self._check(lambda: torch.distributed.init_process_group(self.process_group, init_method="xla://"))
         joined = torch.distributed.get_world_size()
         started = int(os.environ["WORLD_SIZE"])
@@ -87,7 +90,7 @@ class Xla(SteppingDevice):
         return super().place(model)
 
     def compile(self, learner: nn.Module) -> None:
-        """Do nothing, because everything is compiled when it runs."""
+        """Do nothing. torch_xla compiles everything when it first runs."""
 
     def move(self, batch: Batch) -> Batch:
         return batch.map(lambda tensor: tensor.to(self.torch_device))
@@ -99,21 +102,22 @@ class Xla(SteppingDevice):
         return ours
 
     def after_backward(self) -> None:
-        # run what was recorded now, so that each micro-batch is a graph, instead of all of them together
+        # Run what was recorded now, so that each micro-batch is a graph, instead of one graph for the whole
+        # update.
         self._xla.sync()
 
     def release(self) -> None:
-        """Free the profiler's port for the next phase."""
+        """Free the profiler's port, so that the next phase can use it."""
         self._server = None
 
     def describe(self) -> str:
         return f"xla: {self._hardware}, torch_xla {self._xla.__version__}"
 
 
-def look_for(config: Config) -> Availability:
-    """Return whether there is hardware that torch_xla would use.
+def examine_for_run(config: Config) -> Availability:
+    """Return whether this machine has a TPU that torch_xla would use.
 
-    ``--device auto`` never chooses torch_xla on a CPU.
+    ``--device auto`` never chooses torch_xla if it would run on the CPU.
     """
     if config.run.device != "xla" and os.environ.get("PJRT_DEVICE", "").upper() == "CPU":
         return Availability("xla", False, "PJRT_DEVICE is CPU", "--device xla runs there")
@@ -121,7 +125,7 @@ def look_for(config: Config) -> Availability:
 
 
 def examine() -> Availability:
-    """Describe the hardware that torch_xla would use, without opening it."""
+    """Return which hardware torch_xla would use, without opening it."""
     try:
         torch_xla, runtime = import_torch_xla()
     except BertDataError as error:
@@ -135,9 +139,10 @@ def examine() -> Availability:
 
 
 def import_torch_xla() -> tuple[ModuleType, ModuleType]:
-    """Import torch_xla and its runtime.
+    """Import torch_xla and its runtime module.
 
-    Raises MissingExtraError if it is not installed, and SettingsError if it would use the processor unasked.
+    Raises MissingExtraError if torch_xla is not installed, and SettingsError if it would use the CPU although
+    the user has not asked for that.
     """
     chosen = "PJRT_DEVICE" in os.environ
     try:
@@ -149,23 +154,24 @@ def import_torch_xla() -> tuple[ModuleType, ModuleType]:
             "see docs/devices.md"
         ) from None
     if not chosen and runtime.device_type() == "CPU":
-        del os.environ["PJRT_DEVICE"]  # the import has set it
+        del os.environ["PJRT_DEVICE"]  # the import of torch_xla has set this variable
         raise SettingsError(f"device 'xla' is not there: torch_xla finds no TPU; {_ON_PROCESSOR}")
     return torch_xla, runtime
 
 
 @cache
 def _keep_programs(folder: str) -> None:
-    """Let torch_xla keep compiled programs in the folder for later runs.
+    """Let torch_xla store compiled programs in the folder, where later runs find them.
 
-    Cached, because torch_xla accepts the setting once per process.
+    The function is cached, because torch_xla accepts the folder only once per process.
     """
     importlib.import_module("torch_xla.runtime").initialize_cache(folder, readonly=False)
 
 
 def _keep_rate_variable(optimiser: torch.optim.Optimizer, *_: Any) -> None:
-    """Replace a learning rate of 0 by 2^-126. torch_xla treats 0 as a constant of the graph, and would
-    compile another graph for it.
+    """Replace a learning rate of 0 by 2^-126, so that torch_xla does not compile another graph.
+
+    torch_xla makes the value 0 a constant of the graph, and any other value an input.
     """
     for group in optimiser.param_groups:
         group["lr"] = group["lr"] or _LEAST_RATE

@@ -1,5 +1,5 @@
-"""Logs of a run: the terminal, tables, files of other services, and charts.
+"""Logs of a run: the terminal, tables, files in other programs' formats, and charts.
 
-``reporter.Reporter`` gets a record per update from the training loop and passes rows of means to every
-``Logger``.
+After each update the training loop gives an ``UpdateRecord`` to ``reporter.Reporter``. The Reporter averages
+the records of several updates into a row and passes the row to every ``Logger``.
 """

@@ -1,5 +1,7 @@
-"""Charts of runs: each measure over the updates, next to the score of guessing, which is a baseline that
-predicts the most frequent label for every text without reading it.
+"""Charts of runs: losses, accuracies, speeds and other measures, drawn over the updates.
+
+Next to the accuracies a chart shows the score of guessing: a baseline that predicts the most frequent label
+for every text without reading it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,31 +15,33 @@ from bertdata.errors import BertDataError
 from bertdata.report.charts.line_chart import Line, LineChart
 from trainer.logs.recorded_run import RecordedRun, find_columns
 
-_END_NAMES = {"loss": "loss", "acc": "accuracy"}
-"""Endings of column names: for each ending in training.csv, the ending of the same measure's column in
+_EVALUATION_SUFFIXES = {"loss": "loss", "acc": "accuracy"}
+"""For each ending of a column's name in training.csv, the ending of the name that the same measure has in
 evaluation.csv.
 """
-_EVALUATED = {"mlm": "masked_lm", "nsp": "next_sentence"}
-"""Beginnings of column names: for each beginning in training.csv, the beginning in evaluation.csv, if the two
-differ.
+_EVALUATION_PREFIXES = {"mlm": "masked_lm", "nsp": "next_sentence"}
+"""For each beginning of a column's name in training.csv, the beginning in evaluation.csv. Other beginnings
+are the same in both tables.
 """
 _NAMES = {"mlm": "masked words", "nsp": "next sentence", "": "all examples"}
-_GUESSES = {"masked_lm_accuracy": "most_frequent_accuracy", "label_accuracy": "guess_acc"}
-"""For a column of results, the column with the score of guessing (always the most frequent label). For other
-columns, the guess's column is their name with ``guess_`` in front.
+_GUESS_COLUMNS = {"masked_lm_accuracy": "most_frequent_accuracy", "label_accuracy": "guess_acc"}
+"""For a column of results, the column with the score of guessing (always predicting the most frequent label).
+For columns that are not listed, that column's name is ``guess_`` and the name of the column of results.
 """
 _BESIDE = ("step", "trained", "examples", "epoch", "loss", "step_loss")
-_PER_CENT = ("exact_match", "f1")
-"""Names of SQuAD's scores. If a table has both columns, it is SQuAD's, and the values are in per cent."""
+_SQUAD_SCORES = ("exact_match", "f1")
+"""Columns with SQuAD's scores. If a table has both, it belongs to SQuAD, and its scores are in per cent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number that runs log, and how it is drawn.
+    """A number that runs log, and how a chart shows it.
 
-    in_training, evaluated: names of the number's columns in training.csv and evaluation.csv, "" for none.
-    factor: converts the value in training.csv to ``unit``.
-    from_zero: the axis begins at 0, because the size matters more than the change.
+    in_training: the number's column in training.csv, or "" if it has none.
+    evaluated: the number's column in evaluation.csv, or "" if it has none.
+    factor: factor that converts the value in training.csv to ``unit``.
+    from_zero: True if the chart's axis begins at 0, because the size of the value matters more than its
+    change.
     """
 
     title: str
@@ -64,15 +68,17 @@ SPEED = (
 )
 
 
-def make_learned_charts(runs: Sequence[RecordedRun]) -> list[LineChart]:
-    """Return a chart for each loss and accuracy, then for each score."""
-    return make_charts([*_find_losses_and_accuracies(runs), *_find_scores(runs)], runs)
+def make_result_charts(runs: Sequence[RecordedRun]) -> list[LineChart]:
+    """Return the charts of what the model has learned: one for each loss and accuracy, then one for each
+    score.
+    """
+    return make_charts([*_find_losses_and_accuracies(runs), *_find_score_measures(runs)], runs)
 
 
 def make_charts(measures: Sequence[Measure], runs: Sequence[RecordedRun]) -> list[LineChart]:
-    """Return a chart for each of the measures for which a run has numbers."""
+    """Return a chart for each measure, without the measures for which no run has numbers."""
     lines = {
-        measure: (*_make_lines(measure, runs), *_make_guess_lines(measure, runs)) for measure in measures
+        measure: (*_make_lines(measure, runs), *_make_baseline_lines(measure, runs)) for measure in measures
     }
     return [
         LineChart(
@@ -89,20 +95,21 @@ def make_charts(measures: Sequence[Measure], runs: Sequence[RecordedRun]) -> lis
     ]
 
 
-def name_guess_column(evaluated: str) -> str:
-    """Return the name of the column with the score of guessing (always the most frequent label) that belongs
-    to a column of results.
+def name_baseline_column(evaluated: str) -> str:
+    """Return the column with the score of guessing (always the most frequent label) for a column of results.
+
+    evaluated: name of the column of results in evaluation.csv.
     """
-    return _GUESSES.get(evaluated, f"guess_{evaluated}")
+    return _GUESS_COLUMNS.get(evaluated, f"guess_{evaluated}")
 
 
 def _find_losses_and_accuracies(runs: Sequence[RecordedRun]) -> list[Measure]:
-    """Return the losses and accuracies in training.csv, grouped by task.
+    """Return the measures for the losses and accuracies in training.csv, grouped by task.
 
-    If training.csv has no loss, the loss of the evaluations is added.
+    If training.csv has no loss, the loss of the evaluations is included.
     """
     parts = [name.rpartition("_") for name in find_columns(runs, "training") if name != "step_loss"]
-    found = [(head, end) for head, _, end in parts if end in _END_NAMES]
+    found = [(head, end) for head, _, end in parts if end in _EVALUATION_SUFFIXES]
     if "loss" not in (end for _, end in found) and "loss" in find_columns(runs, "evaluations"):
         found.append(("", "loss"))
     heads = [head for head, _ in found]
@@ -110,32 +117,35 @@ def _find_losses_and_accuracies(runs: Sequence[RecordedRun]) -> list[Measure]:
 
 
 def _make_measure(head: str, end: str) -> Measure:
-    """Return the measure for a loss or accuracy.
+    """Return the measure for a loss or an accuracy.
 
-    head: beginning of its column, for example "mlm". end: "loss" or "acc".
+    head: beginning of its column's name, for example "mlm".
+    end: end of its column's name, "loss" or "acc".
     """
-    name = _END_NAMES[end]
+    name = _EVALUATION_SUFFIXES[end]
     unit = "accuracy (0 to 1)" if end == "acc" else "loss (nats)"
     if head == "score":
         unit = "loss (squared error)"
     title = f"{name.capitalize()}: {_NAMES.get(head, head.replace('_', ' '))}" if head else "Loss"
-    in_training, evaluated = f"{head}_{end}", f"{_EVALUATED.get(head, head)}_{name}"
+    in_training, evaluated = f"{head}_{end}", f"{_EVALUATION_PREFIXES.get(head, head)}_{name}"
     return Measure(title, unit, in_training.lstrip("_"), evaluated.lstrip("_"))
 
 
-def _find_scores(runs: Sequence[RecordedRun]) -> list[Measure]:
-    """Return the measures of evaluation.csv that are neither losses nor accuracies nor scores of guessing."""
+def _find_score_measures(runs: Sequence[RecordedRun]) -> list[Measure]:
+    """Return the measures for the scores in evaluation.csv, such as F1. Losses, accuracies and the scores of
+    guessing are not among them.
+    """
     names = find_columns(runs, "evaluations")
     scores = [
         name
         for name in names
-        if name not in (*_BESIDE, *_GUESSES.values())
-        # acc is then the same number as label_accuracy, which is drawn already
+        if name not in (*_BESIDE, *_GUESS_COLUMNS.values())
+        # a column acc has the same numbers as label_accuracy, which is drawn already
         and not (name == "acc" and "label_accuracy" in names)
         and not name.startswith("guess_")
         and not name.endswith(("_loss", "_accuracy"))
     ]
-    per_cent = _PER_CENT if all(name in scores for name in _PER_CENT) else ()
+    per_cent = _SQUAD_SCORES if all(name in scores for name in _SQUAD_SCORES) else ()
     return [
         Measure(
             f"Score: {name.replace('_', ' ')}",
@@ -148,8 +158,8 @@ def _find_scores(runs: Sequence[RecordedRun]) -> list[Measure]:
 
 
 def _make_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
-    """Return the lines of the measure's chart. A phase has a line for its training and a line for its
-    evaluations, if it has these numbers.
+    """Return the lines of the measure's chart: for each phase of a run, a line for its training and a line
+    for its evaluations. A line without numbers is left out.
     """
     lines = []
     kind = "training" if measure.evaluated else ""
@@ -163,18 +173,18 @@ def _make_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
     return [line for line in lines if line.xs]
 
 
-def _make_guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
+def _make_baseline_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
     """Return horizontal lines at the score of always guessing the most frequent label, without reading the
     text.
 
-    There is one line if the score is the same for all phases, otherwise a line for each phase.
+    If the score is the same for all phases, there is one line, otherwise a line for each phase.
     """
-    lines, column = [], name_guess_column(measure.evaluated)
+    lines, column = [], name_baseline_column(measure.evaluated)
     for run in runs if measure.evaluated else ():
         is_told = column in find_columns([run], "evaluations")
         data = run.config.get("train_data")
         is_untold = not is_told and isinstance(data, str)
-        of_data = find_data_guesses(data).get(measure.in_training) if is_untold else None
+        of_data = find_training_baselines(data).get(measure.in_training) if is_untold else None
         for phase in run.phases:
             found = phase.points(phase.evaluations, column)[1]
             level = found[-1] if found else of_data
@@ -189,11 +199,12 @@ def _make_guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Lin
 
 
 @lru_cache
-def find_data_guesses(paths: str) -> Mapping[str, float]:
-    """Return the scores of always guessing the most frequent label on the training data, by column of
-    training.csv. Return {} if the data no longer exist.
+def find_training_baselines(paths: str) -> Mapping[str, float]:
+    """Return the baseline for the training data: what always guessing the most frequent label would reach.
 
-    Cached, because all charts of a page need it and finding it reads all labels.
+    The result has accuracies and losses by their columns in training.csv. It is {} if the data no longer
+    exist. It is cached, because finding it reads all labels and every chart of a page needs it.
+    paths: the data as the setting train_data names them.
     """
     found: dict[str, float] = {}
     with suppress(BertDataError):
@@ -205,8 +216,10 @@ def find_data_guesses(paths: str) -> Mapping[str, float]:
 
 
 def _describe_chart(measure: Measure, lines: Sequence[Line]) -> str:
-    """Describe the chart in words for a screen reader: the last value of each line, and for measures of speed
-    also the smallest and largest value.
+    """Describe a chart in words, for a screen reader.
+
+    The description has the last value of each line. For measures of speed it also has the smallest and
+    largest value.
     """
     ends = [f"{line.name} {'at' if line.dashed else 'ends at'} {line.ys[-1]:.4g}" for line in lines]
     if not measure.evaluated:

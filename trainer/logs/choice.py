@@ -16,10 +16,11 @@ from trainer.tasks.task import Columns
 def make_loggers(
     config: Config, columns: Columns, start: float, resume_step: int | None = None
 ) -> list[Logger]:
-    """Return the configured loggers.
+    """Return the loggers that the configuration asks for.
 
-    columns: the task's columns. start: time at which the run began, in seconds since 1970.
-    resume_step: step after which the run resumes, counted as in logs. Later rows in the logs are removed.
+    columns: names of the columns that the task's metrics have in tables.
+    start: time at which the run began, in seconds since 1970.
+    resume_step: step after which the run resumes. Later rows are removed from the logs. None: a new run.
     """
     output_dir, reports = str(config.run.output_dir), config.reports
     if storage.is_remote(output_dir):
@@ -31,7 +32,8 @@ def make_loggers(
         path = Path(reports.json_summary or folder / "dllogger.json")
         wanted.append(Dllogger(path, start, reports.json_summary_form, resume_step))
         wanted.append(Tables(folder, columns, resume_step))
-    # The terminal comes last, because packages that the other logs import may print. It closes first.
+    # The terminal comes last, so that it is closed first. Packages that the other logs import may print
+    # lines.
     unit = config.steps_of_update
     steps = config.schedule.steps * unit
     if sys.stderr.isatty() and not reports.no_progress_bar:

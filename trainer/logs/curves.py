@@ -1,4 +1,4 @@
-"""A picture of the run's curves, in its output directory."""
+"""A picture of the run's losses and accuracies, drawn into its output directory."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,20 +6,20 @@ from pathlib import Path
 from bertdata.errors import MissingExtraError
 from bertdata.io.terminal import say_error
 from bertdata.report.charts.drawing import write_picture
-from trainer.logs.charts import make_learned_charts
+from trainer.logs.charts import make_result_charts
 from trainer.logs.recorded_run import read_runs
 from trainer.logs.reporter import Logger, Values
 
 
 class Curves(Logger):
-    """Draws a picture of loss and accuracy from the run's tables, when all updates are made."""
+    """Draws a picture of losses and accuracies from the run's tables, when all updates are made."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def close(self, summary: Values, status: str, time: float) -> None:
         if status != "success":
-            return  # draw nothing: after SIGTERM or the loss of a worker only seconds are left
+            return  # draw nothing, because after SIGTERM or the loss of a worker only seconds are left
         try:
             if drawn := draw_curves(self._folder):
                 say_error(f"wrote {' and '.join(map(str, drawn))}")
@@ -28,12 +28,13 @@ class Curves(Logger):
 
 
 def draw_curves(folder: Path) -> list[Path]:
-    """Draw curves.svg and curves.png in a run's directory. The titles name the directory.
+    """Draw losses and accuracies of the run in this directory as curves.svg and curves.png.
 
-    Returns the paths, or none if there is nothing to draw yet.
+    The titles name the directory. Returns the paths of the pictures, or an empty list if the tables have no
+    numbers yet.
     """
     runs = read_runs([str(folder.resolve())])
-    charts = [replace(chart, title=f"{runs[0].name}. {chart.title}") for chart in make_learned_charts(runs)]
+    charts = [replace(chart, title=f"{runs[0].name}. {chart.title}") for chart in make_result_charts(runs)]
     paths = [folder / "curves.svg", folder / "curves.png"] if charts else []
     for path in paths:
         write_picture(str(path), charts, asked_by="it")

@@ -1,4 +1,4 @@
-"""The lines in a dllogger file that a resumed run keeps."""
+"""Removal of lines from a dllogger file when a run resumes from an earlier checkpoint."""
 
 from pathlib import Path
 from typing import Any
@@ -10,16 +10,15 @@ PREFIX = "DLLL "
 _START = "start_point"
 
 
-def keep_lines(path: Path, resume_step: int) -> None:
-    """Remove the lines of steps after ``resume_step``, because the resumed run writes them again.
-
-    path: dllogger file.
+def drop_lines_after(path: Path, resume_step: int) -> None:
+    """Remove the lines of steps after ``resume_step`` from a dllogger file. The resumed run writes them
+    again.
     """
     drop_later_lines(path, resume_step, _parse_record, _begins_phase, _find_step)
 
 
 def _parse_record(line: str) -> dict[str, Any]:
-    """Return the JSON object of a line, or {} for lines of other programs."""
+    """Return the JSON object of a dllogger line, or {} for a line that another program wrote."""
     try:
         found = parse_json_text(line.removeprefix(PREFIX)) if line.startswith(PREFIX) else None
     except ValueError:
@@ -28,13 +27,18 @@ def _parse_record(line: str) -> dict[str, Any]:
 
 
 def _begins_phase(record: dict[str, Any]) -> bool:
-    """Return True for a line that a run writes only when it begins a phase at update 0."""
+    """Return True for the line with which a run begins a phase at update 0. Resumed runs write no such
+    line.
+    """
     start = record.get("data", {}).get(_START)
     return isinstance(start, str) and not start.startswith("resumed")
 
 
 def _find_step(record: dict[str, Any]) -> int | None:
-    """Return the update that a row, evaluation or checkpoint line belongs to, or None."""
+    """Return the number of the update that a line is about, or None.
+
+    Lines about an update report a row of the log, an evaluation or a checkpoint.
+    """
     step = record.get("step")
     if step == "PARAMETER":
         step = [record["data"].get("checkpoint")]

@@ -1,4 +1,4 @@
-"""Results of evaluations in files: eval_results.txt, and the rows of evaluation.csv."""
+"""Results of evaluations: writing eval_results.txt, and reading evaluation.csv."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +27,11 @@ def is_evaluated(output_dir: str, step: int) -> bool:
 
 
 def read_evaluated_value(output_dir: str, step: int, column: str) -> float | None:
-    """Return the value in this column of evaluation.csv for this update, from its newest row, or None."""
+    """Return a value of evaluation.csv, or None if there is none.
+
+    step: number of the update. If it was evaluated several times, the newest row counts.
+    column: name of the value's column.
+    """
     for row in reversed(_read_rows_of_update(output_dir, step)):
         with suppress(KeyError, ValueError):
             return float(row[column])
@@ -35,7 +39,7 @@ def read_evaluated_value(output_dir: str, step: int, column: str) -> float | Non
 
 
 def _read_rows_of_update(output_dir: str, step: int) -> list[dict[str, str]]:
-    """Return the rows for this update in evaluation.csv, none if the file does not exist."""
+    """Return the rows of evaluation.csv for this update, or [] if the file does not exist."""
     path = Path(output_dir.removeprefix("file://")) / "evaluation.csv"
     if not path.exists():
         return []

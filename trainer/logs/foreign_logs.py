@@ -1,6 +1,6 @@
-"""Reading of other programs' logs, with the columns renamed to this trainer's names.
+"""Reading of logs in other programs' formats. Columns get the names that this trainer uses.
 
-These are NVIDIA's dllogger lines (which this trainer also writes) and Hugging Face's trainer_state.json.
+The formats are NVIDIA's dllogger lines, which this trainer writes too, and Hugging Face's trainer_state.json.
 """
 
 import math
@@ -43,16 +43,16 @@ _RATES = ("runtime", "samples_per_second", "steps_per_second")
 
 
 LARGEST_STEP = 1 << 53
-"""Largest number of an update that a log may have. A larger number means a damaged log."""
+"""Largest number of an update that is accepted in a log. A larger number means that the log is damaged."""
 
 
 @dataclass(kw_only=True, slots=True)
 class LoggedRun:
-    """The rows and other contents of a log.
+    """The rows of a log, and what else it says about the run.
 
-    starts: what each process of the run logged about itself, in order.
-    events: other events by name, the last of each. seconds: from the first to the last line, including
-    pauses.
+    starts: facts that each process of the run logged when it started (device, workers and so on), in order.
+    events: the last value of each other event, by the event's name.
+    seconds: time from the first to the last line, including pauses.
     """
 
     training: list[dict[str, float]] = field(default_factory=list)
@@ -63,7 +63,7 @@ class LoggedRun:
 
 
 def read_dllogger(path: str) -> LoggedRun:
-    """Read lines of NVIDIA's dllogger. Incomplete lines and lines of other programs are skipped."""
+    """Read a file of NVIDIA's dllogger. Incomplete lines and lines of other programs are skipped."""
     found = LoggedRun()
     times: list[float] = []
     lines = storage.read_bytes(path).decode(errors="replace").split("\n")
@@ -77,7 +77,7 @@ def read_dllogger(path: str) -> LoggedRun:
             found.starts.append(data)
         elif step == "PARAMETER":
             found.events |= data
-        # NVIDIA's program for TensorFlow writes its numbers in this form
+        # NVIDIA's program for TensorFlow writes lines whose step is a single number
         elif isinstance(step, int) and not isinstance(step, bool):
             check_step(step, f"{path}: line {number}")
             numbers = {_OF_DLLOGGER.get(name, name): value for name, value in _select_numbers(data).items()}
@@ -122,17 +122,21 @@ FOREIGN_LOGS: Mapping[str, Callable[[str], LoggedRun]] = {
     DLLOGGER: read_dllogger,
     TRAINER_STATE: read_trainer_state,
 }
-"""The function that reads each log, by the file's name."""
+"""For each file name of a log in another program's format, the function that reads the log."""
 
 
 def check_step(step: float, where: str) -> None:
-    """Raise InputError if a number cannot be that of an update: negative, a fraction, or NaN."""
+    """Raise InputError if ``step`` cannot be the number of an update: negative, a fraction, not a number or
+    too large.
+
+    where: file and line, for the message.
+    """
     if not (math.isfinite(step) and step == int(step) and 0 <= step <= LARGEST_STEP):
         raise InputError(f"{where}: step is {step}, expected the number of an update")
 
 
 def _parse_record(line: str) -> dict[str, Any] | None:
-    """Return the JSON object of a line, or None for lines of other programs."""
+    """Return the JSON object of a dllogger line, or None for a line that another program wrote."""
     if not line.startswith(_PREFIX):
         return None
     try:
@@ -143,7 +147,7 @@ def _parse_record(line: str) -> dict[str, Any] | None:
 
 
 def _select_numbers(data: Mapping[str, Any]) -> dict[str, float]:
-    """Return the values that are numbers."""
+    """Return the values that are numbers, as floats. Texts, lists and booleans are left out."""
     return {
         name: float(value)
         for name, value in data.items()
@@ -152,5 +156,7 @@ def _select_numbers(data: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _keep_last_rows(rows: list[dict[str, float]]) -> list[dict[str, float]]:
-    """Return the last row for each step, in order. A resumed run may have made some updates twice."""
+    """Return the last row of each step, in ascending order. A resumed run may have logged some steps
+    twice.
+    """
     return [row for _, row in sorted({row["step"]: row for row in rows}.items())]

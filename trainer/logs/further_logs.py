@@ -1,4 +1,4 @@
-"""Logs that a run has only if they are configured."""
+"""Logs that a run writes only if the configuration asks for them."""
 
 from pathlib import Path
 
@@ -13,18 +13,20 @@ from trainer.tasks.task import Columns
 
 
 def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: int | None) -> list[Logger]:
-    """Return the loggers that are used only if they are configured, for example TensorBoard's.
+    """Return the loggers that the configuration asks for in addition to the usual ones, for example
+    TensorBoard's.
 
-    folder: output directory. columns: the task's columns. resume_step: step after which the run resumes.
-    Later entries in the logs are removed.
+    folder: the run's output directory.
+    columns: names of the columns that the task's metrics have in tables.
+    resume_step: step after which the run resumes. Later entries are removed from the logs. None: a new run.
     """
     keys = config.loggers
     made: list[Logger] = []
     if (mllog := make_mllog(config, folder, columns, resume_step)) is not None:
         made.append(mllog)
     if keys.tensorboard:
-        # TensorBoard shows one curve per directory. Phase 2 counts its updates from 0 again, so it needs
-        # another directory than phase 1.
+        # TensorBoard shows one curve per directory. Phase 2 counts its updates from 0 again, so it gets a
+        # directory of its own.
         events = folder / "tensorboard"
         made.append(TensorBoard(events / "phase2" if config.phase == 2 else events, resume_step))
     asked = keys.wandb or keys.wandb_offline
@@ -34,7 +36,7 @@ def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: in
     elif asked:
         offline = keys.wandb_offline or mode == OFFLINE
         made.append(WeightsAndBiases(folder, config, offline=offline, resumes=resume_step is not None))
-    # curves are drawn from the tables, so without tables there are none
+    # the curves are drawn from the tables, so there are none without tables
     if keys.curves and not config.reports.no_logs:
         made.append(Curves(folder))
     return made
@@ -43,7 +45,12 @@ def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: in
 def make_mllog(
     config: Config, folder: Path, columns: Columns, resume_step: int | None = None
 ) -> Mllog | None:
-    """Return MLPerf's log if it is configured, otherwise None. folder: where it is by default."""
+    """Return the logger for MLPerf's log, or None if it is not configured.
+
+    folder: directory of the log if the configuration names no file.
+    columns: names of the columns that the task's metrics have in tables.
+    resume_step: step after which the run resumes. None: a new run.
+    """
     if not config.loggers.mllog or config.reports.no_logs:
         return None
     return Mllog(Path(config.loggers.mllog_file or folder / "mllog.txt"), config, columns, resume_step)

@@ -1,4 +1,6 @@
-"""The logs of every run: lines on a terminal, NVIDIA's dllogger lines, training.csv and evaluation.csv."""
+"""The logs that every run has: lines on the terminal, NVIDIA's dllogger lines, training.csv and
+evaluation.csv.
+"""
 
 import json
 from collections.abc import Collection, Iterable
@@ -12,10 +14,10 @@ from trainer.logs.evaluation_results import EvaluationResults
 from trainer.logs.reporter import MEASURES, Logger, Values
 from trainer.tasks.task import Columns
 
-_LEAST_WAIT = 0.01
-"""Least share of the time spent waiting for data that the terminal shows. A smaller share is left out."""
+_LEAST_SHOWN_WAIT = 0.01
+"""The terminal shows the share of time spent waiting for data only if it is at least 1 %."""
 
-_FORMS = {
+_NUMBER_FORMATS = {
     "loss": "loss {:.4f}",
     "shown": "{}",
     "learning_rate": "lr {:.2e}",
@@ -27,18 +29,20 @@ _FORMS = {
     "data_wait_share": "waiting for data {:.0%}",
     "left": "{} left",
 }
-"""How each number of a row is formatted, in the order in which they are shown."""
+"""The format of each number of a row on the terminal. They are shown in this order."""
 
 
 class Terminal(Logger):
-    """Prints a line for each row with its numbers and the time left, for each evaluation, and at the end."""
+    """Prints a line with numbers and remaining time for each row, a line for each evaluation, and a last
+    line.
+    """
 
     def __init__(self, columns: Columns, steps: int, steps_of_update: int = 1) -> None:
         self._steps, self._steps_of_update = steps, steps_of_update
         self._shown = columns.shown
 
     def row(self, row: Values, time: float) -> None:
-        self.say("  ".join([f"step {row['step']}/{self._steps}", *self.words(row).values()]))
+        self.say("  ".join([f"step {row['step']}/{self._steps}", *self.format_numbers(row).values()]))
 
     def evaluation(self, values: Values, text: str, time: float) -> None:
         self.say(f"step {values['step']}: evaluated {values['examples']} examples: {text}")
@@ -49,14 +53,14 @@ class Terminal(Logger):
         self.say(", ".join([f"{status} after {summary['e2e_train_time']:.1f} s", *words.values()]))
 
     def say(self, line: str) -> None:
-        """Print a line. Subclasses may print it elsewhere, for example above a progress bar."""
+        """Print a line. A subclass may print it elsewhere, for example above a progress bar."""
         say_error(line)
 
-    def words(self, row: Values) -> dict[str, str]:
-        """Return the row's known numbers as text, by name.
+    def format_numbers(self, row: Values) -> dict[str, str]:
+        """Return the known numbers of a row as text, by name.
 
-        The name "shown" stands for the task's metric that is shown next to the loss, and "left" for the time
-        left.
+        Two names are not fields of the row. "shown" is the metric of the task that is printed next to the
+        loss, and "left" is the time until the end of the run.
         """
         shown = f"{self._shown.replace('_', ' ')} {row[self._shown]:.4f}"
         updates = (self._steps - row["step"]) / self._steps_of_update
@@ -65,14 +69,14 @@ class Terminal(Logger):
 
 
 def _format_values(values: Values) -> dict[str, str]:
-    """Return the values that are not None as text, by name."""
-    known = {name: values[name] for name in _FORMS if values.get(name) is not None}
-    if known.get("data_wait_share", 0.0) < _LEAST_WAIT:
+    """Return the values of a row that the terminal shows as text, by name. Unknown values are left out."""
+    known = {name: values[name] for name in _NUMBER_FORMATS if values.get(name) is not None}
+    if known.get("data_wait_share", 0.0) < _LEAST_SHOWN_WAIT:
         known.pop("data_wait_share", None)
-    return {name: _FORMS[name].format(value) for name, value in known.items()}
+    return {name: _NUMBER_FORMATS[name].format(value) for name, value in known.items()}
 
 
-_NAMES = {
+_DLLOGGER_KEYS = {
     "average_loss": "loss",
     "step_loss": "step_loss",
     "learning_rate": "learning_rate",
@@ -80,16 +84,19 @@ _NAMES = {
     "sequences_per_second": "sequences_per_second",
     **{name: name for name in MEASURES},
 }
-"""Key of a row for each name in dllogger's lines: first NVIDIA's names, then this trainer's."""
+"""For each name in dllogger's lines, the name of the same number in a row. NVIDIA's names come first, then
+this trainer's.
+"""
 
 _HABANA, _TENSORFLOW = "habana", "tensorflow"
 
 
 class Dllogger(Logger):
-    """NVIDIA's dllogger lines, each ``DLLL`` and a JSON object. They are appended to the file.
+    """Appends lines in the format of NVIDIA's dllogger to a file. A line is ``DLLL`` followed by a JSON
+    object.
 
-    form: whose names the lines use, one of the values of the setting json_summary_form.
-    resume_step: step after which the run resumes. Lines of later steps are removed.
+    form: program whose names the lines use. It is one of the values of the setting json_summary_form.
+    resume_step: step after which the run resumes. Lines of later steps are removed. None: a new run.
     """
 
     def __init__(
@@ -98,10 +105,10 @@ class Dllogger(Logger):
         self._form, self._workers, self._accumulation = form, 1, 1
         path.parent.mkdir(parents=True, exist_ok=True)
         if resume_step is not None and path.exists():
-            from trainer.logs.dllogger_lines import keep_lines
+            from trainer.logs.dllogger_lines import drop_lines_after
 
-            keep_lines(path, resume_step)
-        self._file = path.open("a", buffering=1, encoding="utf-8")  # line buffering: flushed after each line
+            drop_lines_after(path, resume_step)
+        self._file = path.open("a", buffering=1, encoding="utf-8")  # flush after each line
         self._start = start
 
     def plan(self, values: Values, time: float) -> None:
@@ -111,7 +118,7 @@ class Dllogger(Logger):
         if self._form == _TENSORFLOW:
             self._write(row["step"], self._format_tensorflow_row(row), time)
             return
-        data = {name: row[ours] for name, ours in _NAMES.items() if ours in row}
+        data = {name: row[ours] for name, ours in _DLLOGGER_KEYS.items() if ours in row}
         if self._form == _HABANA:
             data.pop("seconds_per_update", None)
             data.pop("sequences_per_second", None)
@@ -119,7 +126,10 @@ class Dllogger(Logger):
         self._write([row["epoch"], row["step"]], data, time)
 
     def _compute_habana_speed(self, row: Values) -> Values:
-        """Return seconds per micro-batch and sequences per second and card, over all updates of the row."""
+        """Return seconds per micro-batch, and sequences per second and card, as Habana's program logs them.
+
+        Both are averages over all updates of the row.
+        """
         if not row["seconds"]:
             return {}
         rate = row["sequences"] / row["seconds"]
@@ -130,7 +140,10 @@ class Dllogger(Logger):
 
     @staticmethod
     def _format_tensorflow_row(row: Values) -> Values:
-        """Return the sequences per second of all workers, the losses, and the learning rate as text."""
+        """Return the numbers that NVIDIA's program for TensorFlow logs, from a row.
+
+        These are the sequences per second of all workers, the losses, and the learning rate as text.
+        """
         found: Values = {}
         if row["seconds"]:
             found["throughput_train"] = row["sequences"] / row["seconds"]
@@ -175,16 +188,17 @@ _AFTER_METRICS = {
     "samples_per_sec": "sequences_per_second",
     "total_time": "total_time",
 }
-"""For each of Graphcore's columns in training.csv, the key of a row. These columns stand before and after the
-columns of the task's metrics.
+"""For each column that Graphcore's programs have in training.csv, the name of the same number in a row of the
+log. The columns of _AFTER_METRICS come after those of the task's metrics, the others before them.
 """
 
 
 class Tables(Logger):
-    """Graphcore's training.csv and evaluation.csv.
+    """Writes training.csv and evaluation.csv, with the columns of Graphcore's programs first.
 
-    training.csv has this trainer's columns after Graphcore's. Unknown values are left empty. A resumed run
-    appends to its tables. Each evaluation is also written to Google's eval_results.txt.
+    training.csv has this trainer's further columns after Graphcore's. Unknown values are left empty. A
+    resumed run appends to its tables. Results of evaluations are also written to eval_results.txt, as by
+    Google's trainer.
     """
 
     def __init__(self, folder: Path, columns: Columns, resume_step: int | None) -> None:
@@ -208,7 +222,9 @@ class Tables(Logger):
 
 
 def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) -> None:
-    """Begin the table, or keep its rows up to the resumed step."""
+    """Create the table with its header. If the run resumes, keep the table's rows up to ``resume_step``
+    instead.
+    """
     rows: list[dict[str, str]] = []
     if path.exists():
         from trainer.logs.table_rows import keep_rows

@@ -1,4 +1,6 @@
-"""MLPerf's log of a run, in the form that the compliance checker of mlperf-logging reads (training 1.0.0)."""
+"""MLPerf's log of a run, in the format that the compliance checker of mlperf-logging reads (training
+1.0.0).
+"""
 
 import logging
 from pathlib import Path
@@ -13,39 +15,39 @@ from trainer.logs.resumed_lines import Record, drop_later_lines
 from trainer.tasks.task import Columns
 
 _BENCHMARK = "bert"
-_TARGET = 0.72
-"""MLPerf's target for masked_lm_accuracy, used if no target is configured."""
+_TARGET_ACCURACY = 0.72
+"""MLPerf's target for the accuracy on masked words, used if no other target is configured."""
 
 _KINDS = ("start", "stop")
 _PREFIX = ":::MLLOG "
 
 
 class Mllog(Logger):
-    """MLPerf's events, appended by the package mlperf-logging.
+    """Appends MLPerf's events to a file, through the package mlperf-logging.
 
-    ``epoch_num`` is a number of examples, as in submissions, and ``step_num`` a number of steps, as in the
-    reference. A run's status is success if an evaluation has reached the target, otherwise aborted. The
-    machine's caches are not cleared, which ``cache_clear`` reports.
-
-    resume_step: the step after which the run resumes. Events of later steps are removed from the file. None
-    for a run that does not resume.
+    The event ``epoch_num`` has a number of examples, as in submissions. ``step_num`` has a number of steps,
+    as in the reference program. The run's status is success if an evaluation has reached the target,
+    otherwise aborted. This trainer does not clear the machine's caches, and ``cache_clear`` says so.
+    resume_step: step after which the run resumes. Events of later steps are removed from the file. None: a
+    new run.
     """
 
     def __init__(self, path: Path, config: Config, columns: Columns, resume_step: int | None = None) -> None:
         self._config = config
         self._columns = columns
         target = config.evaluation.target_accuracy
-        self._target = (0.0 if config.is_finetuning else _TARGET) if target is None else target
+        self._target = (0.0 if config.is_finetuning else _TARGET_ACCURACY) if target is None else target
         self._reached = config.is_finetuning and target is None
-        self._trained, self._step = 0, 0  # examples and steps at the start of the current block or evaluation
+        # number of examples and of steps when the current block or evaluation began
+        self._trained, self._step = 0, 0
         self._block_examples = 1
         with name_missing_extra("mlperf-logging", "mllog"):
             from mlperf_logging.mllog import mllog
         path.parent.mkdir(parents=True, exist_ok=True)
         if resume_step is not None and path.exists():
-            drop_later_lines(path, resume_step, _parse, _begins_run, _find_step)
+            drop_later_lines(path, resume_step, _parse_event, _begins_run, _find_step)
         self._file = logging.FileHandler(path, encoding="utf-8")
-        # a logger that is not registered with the root logger, so that no other handler prints its lines
+        # Not registered with the root logger, so that no other handler prints the lines of this logger.
         logger = logging.Logger(f"mllog {path}", logging.INFO)
         logger.addHandler(self._file)
         self._mllog = mllog.MLLogger(logger)
@@ -67,7 +69,7 @@ class Mllog(Logger):
             self._write(name, None if kind in _KINDS else value, time)
 
     def plan(self, values: Values, time: float) -> None:
-        """Write the submitter and the settings of the run."""
+        """Write the events that describe the submitter and the settings of the run."""
         config, unit = self._config, self._config.steps_of_update
         self._trained, self._step = values["trained"], values["step"]
         examples = config.schedule.steps * values["update_examples"]
@@ -126,8 +128,8 @@ class Mllog(Logger):
         write(key=key, value=value, metadata=metadata, time_ms=int(time * 1000))
 
 
-def _parse(line: str) -> Record:
-    """Return the event of a line, or an empty object for a line that another program wrote."""
+def _parse_event(line: str) -> Record:
+    """Return the event of a line of the file, or {} for a line that another program wrote."""
     try:
         record = parse_json_text(line.removeprefix(_PREFIX)) if line.startswith(_PREFIX) else None
     except ValueError:
@@ -136,12 +138,14 @@ def _parse(line: str) -> Record:
 
 
 def _begins_run(record: Record) -> bool:
-    """True for the first block of a run that starts at step 0."""
+    """Return True for the event that begins the first block of a run at step 0."""
     return record.get("key") == "block_start" and record["metadata"].get("first_step_num") == 1
 
 
 def _find_step(record: Record) -> int | None:
-    """Return the step of an evaluation, a checkpoint or a block's start."""
+    """Return the step that an event reports for an evaluation, a checkpoint or the start of a block, or
+    None.
+    """
     metadata = record.get("metadata", {})
     step = metadata.get("step_num", metadata.get("first_step_num"))
     return step if isinstance(step, int) and not isinstance(step, bool) else None

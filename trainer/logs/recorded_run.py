@@ -1,4 +1,6 @@
-"""Reading of a run from its directory: rows of tables, lines of its log, settings of its last checkpoint."""
+"""Reading of a finished or running run from its directory: its tables, its log, and its last checkpoint's
+settings.
+"""
 
 import math
 import os
@@ -18,7 +20,7 @@ from trainer.logs.table_rows import read_table
 
 TRAINING = "training.csv"
 
-_STATE: Mapping[str, Any] = {
+_STATE_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
         "phase": {"type": "integer"},
@@ -34,18 +36,22 @@ _STATE: Mapping[str, Any] = {
         },
     },
 }
-"""JSON Schema of the parts of a checkpoint's state that a page shows. The state of every version fits it."""
+"""JSON Schema of those entries of a checkpoint's state that a report page shows. The states of all versions
+fit it.
+"""
 
 Row = Mapping[str, float]
-"""The numbers of a row by column, without columns that have no number."""
+"""The numbers of a table's row, by column. Columns without a number are left out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedPhase:
-    """The rows that a phase of a run wrote to training.csv and evaluation.csv.
+    """The rows that one phase of a run wrote to training.csv and evaluation.csv.
 
-    name: "phase 1" and so on, or "" for a run with one phase. offset: updates of the phases before it.
-    run: the run's name if a page shows several runs, otherwise "". series: number of its colour in charts.
+    name: "phase 1" and so on, or "" for a run with a single phase.
+    offset: number of updates in the phases before this one.
+    run: the run's name if a page shows several runs, otherwise "".
+    series: number of the phase's colour in charts.
     """
 
     name: str = ""
@@ -56,12 +62,16 @@ class RecordedPhase:
     series: int = 0
 
     def label(self, kind: str = "") -> str:
-        """Return a chart line's name: run, phase and kind, as far as they are needed to tell lines apart."""
+        """Return the name of a line in a chart: the names of run and phase, and the kind of line.
+
+        Names that are not needed to tell the lines apart are left out.
+        kind: for example "evaluation", or "".
+        """
         return ", ".join(filter(None, (self.run, self.name, kind)))
 
     @property
     def span(self) -> list[float]:
-        """The numbers of the first and the last logged update, counted over all phases. Empty if there are no
+        """The numbers of the first and the last logged update, counted over all phases. [] if there are no
         rows.
         """
         steps = [row["step"] + self.offset for row in (*self.training, *self.evaluations)]
@@ -70,7 +80,12 @@ class RecordedPhase:
     def points(
         self, rows: Sequence[Row], column: str, factor: float = 1.0
     ) -> tuple[list[float], list[float]]:
-        """Return updates (counted over all phases) and finite values of a column times the factor."""
+        """Return the points of a chart line: numbers of updates, and values of a column.
+
+        Updates are counted over all phases. Values that are not finite are left out.
+        rows: the phase's rows of training or of evaluations.
+        factor: factor by which the values are multiplied.
+        """
         found = [(row["step"] + self.offset, row.get(column, math.nan) * factor) for row in rows]
         finite = [(x, y) for x, y in found if math.isfinite(y)]
         return [x for x, _ in finite], [y for _, y in finite]
@@ -78,9 +93,10 @@ class RecordedPhase:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedRun:
-    """A run that is shown on a page.
+    """A run that a report page shows.
 
-    state: JSON of its last checkpoint, {} if there is none. log: contents of its dllogger.json.
+    state: JSON of the state in its last checkpoint, {} if there is no checkpoint.
+    log: contents of its dllogger.json.
     name: short name that distinguishes it from the other runs on the page.
     """
 
@@ -102,13 +118,18 @@ class RecordedRun:
 
 
 def find_columns(runs: Sequence[RecordedRun], table: str) -> list[str]:
-    """Return the columns in which any run has a number. table: "training" or "evaluations"."""
+    """Return the names of the columns in which at least one run has a number.
+
+    table: "training" or "evaluations".
+    """
     rows = (row for run in runs for phase in run.phases for row in getattr(phase, table))
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def read_runs(paths: Sequence[str]) -> list[RecordedRun]:
-    """Read several runs with ``read_run``, and give each a different name and different colours."""
+    """Read several runs with ``read_run``. Give each run a different name, and each phase a different
+    colour.
+    """
     runs = [read_run(path) for path in paths]
     named = []
     for place, (run, name) in enumerate(zip(runs, shorten_names([run.path for run in runs]), strict=True)):
@@ -121,7 +142,9 @@ def read_runs(paths: Sequence[str]) -> list[RecordedRun]:
 
 
 def shorten_names(paths: Sequence[str]) -> list[str]:
-    """Return the last part of each path, preceded by further parts if two names would be equal."""
+    """Return a short name for each path: its last part, with as many parts before it as make the names
+    different.
+    """
     parts = [Path(os.path.normpath(path)).parts for path in paths]
     for length in range(1, max(len(one) for one in parts) + 1):
         names = ["/".join(one[-length:]) for one in parts]
@@ -131,7 +154,7 @@ def shorten_names(paths: Sequence[str]) -> list[str]:
 
 
 def read_run(path: str) -> RecordedRun:
-    """Read the run in a directory, or from another program's log.
+    """Read a run of this trainer from its directory, or a run of another program from its log.
 
     Raises InputError if there is no run.
     """
@@ -156,7 +179,11 @@ def read_run(path: str) -> RecordedRun:
 
 
 def _read_log_run(log: str, path: str) -> RecordedRun:
-    """Return the run that another program's log describes."""
+    """Return the run that another program's log describes.
+
+    log: path of the log.
+    path: path that the user gave.
+    """
     found = FOREIGN_LOGS.get(storage.get_base_name(log), read_dllogger)(log)
     if not found.training and not found.evaluations:
         raise InputError(f"{log}: tells of no update")
@@ -165,9 +192,9 @@ def _read_log_run(log: str, path: str) -> RecordedRun:
 
 
 def _read_phases(folder: Path, state: Mapping[str, Any]) -> list[RecordedPhase]:
-    """Read the phases from the tables. A table of an earlier phase has a number in its name.
+    """Read the phases of a run from its tables. The tables of earlier phases have a number in their names.
 
-    If an earlier table belongs to a run that was started again, not to a phase, it is ignored.
+    Such a table may also belong to an earlier run in the same directory. Then it is ignored.
     """
     tables = [folder / TRAINING]
     if state.get("phase", 1) > 1:
@@ -185,18 +212,21 @@ def _read_phases(folder: Path, state: Mapping[str, Any]) -> list[RecordedPhase]:
 
 
 def _find_earlier_tables(folder: Path) -> list[Path]:
-    """Return the tables of earlier phases in order: training.1.csv, training.2.csv."""
+    """Return the tables of earlier phases in order, for example training.1.csv and training.2.csv."""
     names = [re.fullmatch(r"training\.(\d+)\.csv", path.name) for path in folder.iterdir()]
     return [folder / name[0] for name in sorted(filter(None, names), key=lambda name: int(name[1]))]
 
 
 def _read_rows(table: Path) -> list[Row]:
-    """Return the numbers in a table's complete rows. Raises InputError for text in place of a number."""
+    """Return the numbers of the complete rows of a table. Raises InputError for text in place of a number."""
     return [_parse_numbers(row, f"{table}: line {number}") for number, row in read_table(table)]
 
 
 def _parse_numbers(row: Mapping[str, str], where: str) -> Row:
-    """Parse the cells of a table's row. Return the numbers by column, without empty cells."""
+    """Return the numbers of a table's row by column, without empty cells.
+
+    where: file and line, for the message of an error.
+    """
     found = {}
     for name, text in row.items():
         if text:
@@ -211,10 +241,11 @@ def _parse_numbers(row: Mapping[str, str], where: str) -> Row:
 
 
 def _read_last_state(folder: Path) -> dict[str, Any]:
-    """Return the JSON of the newest checkpoint's state that can be read, or {}."""
+    """Return the state in the newest readable checkpoint as JSON, or {} if there is none."""
     for path in sorted(folder.glob("checkpoints/step-*/state.json"), reverse=True):
-        with suppress(BertDataError, ValueError):  # deleted or damaged: an older state is nearly the same
+        # if the newest checkpoint is damaged or being deleted, the one before has nearly the same state
+        with suppress(BertDataError, ValueError):
             found: dict[str, Any] = read_json(path)
-            if not any(faults(found, _STATE)):
+            if not any(faults(found, _STATE_SCHEMA)):
                 return found
     return {}

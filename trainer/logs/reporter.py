@@ -1,4 +1,6 @@
-"""The report of a run: rows of means, results and events, which a Reporter on rank 0 sends to every log."""
+"""The report of a run: a Reporter on rank 0 sends rows of means, results of evaluations and events to every
+log.
+"""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,18 +15,22 @@ MEASURES = (
     *("tokens_per_second", "tflops", "peak_share", "memory_gib", "gradient_norm"),
     *("data_wait", "data_wait_share", "fill"),
 )
-"""Names of a row's numbers that only this trainer logs, so that other programs have no names for them."""
+"""Names of the numbers in a row that only this trainer logs. Other programs have no names for them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpdateRecord:
-    """Figures of one update for the logs. step: the update's number, from 1.
+    """Numbers about one update, for the logs.
 
+    step: number of the update, from 1.
     is_timed: False if the model was compiled during the update.
-    sequences: examples over all workers. tokens, operations: over all workers, without padding. Operations
-    are those of matrix products.
-    slots: tokens with padding. data_wait: seconds that a worker waited for its examples.
-    gradient_norm: norm before clipping, if it was read. memory_gib: most memory that a device has used.
+    sequences: number of examples over all workers.
+    tokens: number of tokens over all workers, without padding.
+    operations: operations of matrix products over all workers, without padding.
+    slots: number of tokens over all workers, with padding.
+    data_wait: seconds that a worker waited for its examples.
+    gradient_norm: norm before clipping, or None if it was not read from the device.
+    memory_gib: largest amount of memory that a device has used.
     """
 
     step: int
@@ -44,18 +50,18 @@ class UpdateRecord:
 
 
 class Logger:
-    """Base class of a log, whose methods a Reporter calls. Subclasses override the methods that they need.
-    The names below are methods, with the values that each gets.
+    """Base class of a log. A Reporter calls the methods below, and subclasses override those that they need.
 
-    Times are seconds since 1970.
-    row: has the fields of an UpdateRecord and its metrics by name. The fields are those of the last update in
-    the row, except that loss, metrics, seconds and data_wait are means over all updates in the row. Unknown
-    values are left out. There are also ``step_loss`` (loss of the last update), ``total_time`` (seconds of
-    all updates so far) and, if an update of the row was timed, ``seconds_per_update`` and the rates of
+    Times are seconds since 1970. The methods get these values:
+    row: the fields of an UpdateRecord, and the metrics by name. Loss, metrics, seconds and data_wait are
+    means over the updates of the row, and all other fields are those of its last update. Unknown values are
+    left out. There are also ``step_loss`` (loss of the last update), ``total_time`` (seconds of all updates
+    so far) and, if an update of the row was timed, ``seconds_per_update`` and the rates of
     ``Reporter._compute_rates``.
-    evaluation: has the values of an ``EvaluationRecord``, and its text. plan: has the numbers of ``RunPlan``.
-    reach: has the update and examples at which an evaluation begins. close: has a summary with dllogger's
-    keys.
+    evaluation: the values of an ``EvaluationRecord``, and the same results as text.
+    plan: the numbers of ``RunPlan``.
+    reach: the number of the update before an evaluation, and the number of examples trained on by then.
+    close: a summary with dllogger's keys.
     """
 
     def row(self, row: Values, time: float) -> None: ...
@@ -73,22 +79,27 @@ class Logger:
     def close(self, summary: Values, status: str, time: float) -> None: ...
 
 
-_SUMMED = ("seconds", "sequences", "tokens", "operations", "slots", "data_wait", "is_timed")
-"""Fields of UpdateRecord that are summed over timed updates to compute the rates."""
+_SUMMED_FIELDS = ("seconds", "sequences", "tokens", "operations", "slots", "data_wait", "is_timed")
+"""Fields of UpdateRecord that are summed over updates, to compute rates such as tokens per second."""
 
-SETTLING_UPDATES = 6
-"""Updates after the start and after each checkpoint that are not timed, because they are slower."""
+UNTIMED_UPDATES = 6
+"""Number of updates after the start and after each checkpoint that do not count for the speed, because they
+are slower than usual.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunPlan:
-    """The numbers of a run before its first update.
+    """The sizes of a run, which logs write before its first update.
 
-    workers: number of devices. accumulation: micro-batches per update on each device.
+    workers: number of devices.
+    accumulation: micro-batches per update on each device.
     update_examples: examples per update over all workers.
-    interval: examples trained between two evaluations, 0 for a single evaluation at the end.
-    eval_examples: examples of an evaluation. trained, step: examples and updates made in this phase before.
-    sequence_length: most ids of a sequence in the data.
+    interval: number of examples trained on between two evaluations, 0 for a single evaluation at the end.
+    eval_examples: number of examples of an evaluation.
+    trained: number of examples that were trained on in this phase before the run started.
+    step: number of updates that were made in this phase before the run started.
+    sequence_length: largest number of token ids of a sequence in the data.
     """
 
     workers: int
@@ -102,11 +113,12 @@ class RunPlan:
 
 
 class Reporter(AbstractContextManager["Reporter"]):
-    """Collects records of updates into a row every ``log_every`` updates, and sends it to the loggers.
+    """Averages the records of ``log_every`` updates into a row, and sends the rows to the loggers.
 
     It also sends the events that MLPerf defines: "init" until ``begin`` is called, then blocks of training
-    with evaluations between them. In a run that only evaluates, there are only the events of evaluations.
-    Loggers count in steps. An update is ``steps_of_update`` steps, since some programs count micro-batches.
+    with evaluations between them. A run that only evaluates has no events except those of evaluations.
+    Loggers count in steps. An update is ``steps_of_update`` steps, because some programs count micro-batches
+    as steps.
     """
 
     def __init__(
@@ -122,30 +134,34 @@ class Reporter(AbstractContextManager["Reporter"]):
     ) -> None:
         """Start the clock, and write the first event if the run trains.
 
-        devices: number of devices in the run. peak: most operations per second of a device, None if not
-        known.
+        log_every: number of updates per row.
+        devices: number of devices in the run.
+        peak: peak speed of a device in operations per second, or None if it is not known.
+        clock: returns the time in seconds since 1970.
+        steps_of_update: number of steps that an update counts as in the logs.
+        trains: False for a run that only evaluates.
         """
         self._loggers, self._log_every, self._clock = loggers, log_every, clock
         self._devices, self._peak = devices, peak
         self._steps_of_update, self._trains = steps_of_update, trains
         self._start = clock()
         self._waiting: list[UpdateRecord] = []
-        # sums over timed updates: one of the current row, one of the whole run
+        # Sums over timed updates, for the current row and for the whole run.
         self._row_sums, self._sums = _make_zero_sums(), _make_zero_sums()
-        self._settling = SETTLING_UPDATES
+        self._settling = UNTIMED_UPDATES
         self._summary = {"raw_train_time": 0.0}
         self._phase = ""
-        self._between: float | None = None  # time since which neither a block nor an evaluation is open
+        self._between: float | None = None  # time since when neither a block nor an evaluation is under way
         if trains:
             self._phase = "init"
             self.event("init_start")
 
     def begin(self) -> None:
         """Write the events that mark the start of training."""
-        self._enter("block", "run_start")
+        self._change_phase("block", "run_start")
 
     def update(self, record: UpdateRecord) -> None:
-        """Add the record of an update. Write a row if its number is a multiple of log_every."""
+        """Add the record of an update. If the update's number is a multiple of log_every, write a row."""
         if self._between is not None:
             self._start_block()
         self._waiting.append(record)
@@ -160,35 +176,42 @@ class Reporter(AbstractContextManager["Reporter"]):
             self._write_row()
 
     def begin_evaluation(self, step: int = 0, trained: int = 0) -> None:
-        """Write the event for the start of an evaluation, after this update and this number of examples."""
+        """Write the event for the start of an evaluation.
+
+        step: number of the update after which the model is evaluated.
+        trained: number of examples that the model was trained on by then.
+        """
         self._call_loggers("reach", step * self._steps_of_update, trained)
         self._between = None
-        self._enter("eval")
+        self._change_phase("eval")
 
     def evaluation(self, values: Values, text: str) -> None:
-        """Write the results of the evaluation. text: the results as one line for people.
+        """Write the results of an evaluation.
 
-        If training continues, its next block begins now. But the event for the block is written only with the
-        next update, because there may be no further update.
+        If training continues, the next block begins now. Its event is written only with the next update,
+        because no further update may come.
+        values: the results by name.
+        text: the results as one line for people.
         """
         self._call_loggers("evaluation", {**values, "step": values["step"] * self._steps_of_update}, text)
         self.event("eval_stop")
         self._phase, self._between = "", self._clock()
 
     def _start_block(self) -> None:
-        """Write the start of the block that began when the last evaluation ended."""
+        """Write the event for the block of training that began when the last evaluation ended."""
         since, self._between, self._phase = self._between, None, "block"
         for logger in self._loggers:
             logger.event("block_start", True, since or self._clock())
 
     def saved(self, step: int) -> None:
-        """Write the event for a checkpoint. The next updates are not timed."""
-        self._settling = SETTLING_UPDATES
+        """Write the event for a saved checkpoint. The next updates do not count for the speed."""
+        self._settling = UNTIMED_UPDATES
         self.event("checkpoint", step * self._steps_of_update)
 
     def compute_waited_share(self, least_seconds: float) -> float:
-        """Return the share of the timed seconds spent waiting for data, 0 before ``least_seconds`` were
-        timed.
+        """Return the share of the timed seconds in which the device waited for data.
+
+        Returns 0 as long as fewer than ``least_seconds`` were timed.
         """
         seconds = self._sums["seconds"]
         return self._sums["data_wait"] / seconds if seconds >= least_seconds else 0.0
@@ -198,7 +221,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._call_loggers("describe", values)
 
     def plan(self, planned: RunPlan) -> None:
-        """Send the numbers of the run to every log."""
+        """Send the sizes of the run to every log."""
         told = asdict(planned) | {"step": planned.step * self._steps_of_update}
         self._call_loggers("plan", told)
 
@@ -207,9 +230,10 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._call_loggers("event", name, value)
 
     def close(self, status: str = "success") -> Values:
-        """Write the last row and close every log. Return the summary.
+        """Write the last row, close every log, and return the summary of the run.
 
-        status: "success", "stopped" (on request, to be resumed) or "aborted". MLPerf has no "stopped".
+        status: "success", "stopped" (the user stopped the run, to resume it later) or "aborted". MLPerf's log
+        has no "stopped".
         """
         if self._waiting:
             self._write_row()
@@ -224,12 +248,12 @@ class Reporter(AbstractContextManager["Reporter"]):
         return summary
 
     def __exit__(self, *failure: object) -> None:
-        """Close the logs of a run that ended with an error."""
+        """Close the logs as "aborted" if the run ended with an error."""
         if self._loggers:
             self.close("aborted")
 
     def _write_row(self) -> None:
-        """Write the mean of the collected records as a row."""
+        """Average the records collected since the last row, and send them to the loggers as a row."""
         rows = [_flatten_record(record) for record in self._waiting]
         means = ("loss", *self._waiting[0].metrics, "seconds", "data_wait")
         row = rows[-1] | {name: fmean(row[name] for row in rows) for name in means}
@@ -246,11 +270,15 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._call_loggers("row", row)
 
     def _compute_rates(self, sums: Mapping[str, float]) -> Values:
-        """Return the rates by name, or {} if no time was measured. Rates of tokens need a count of tokens.
+        """Compute rates from sums over timed updates. Return them by name, or {} if no update was timed.
 
-        tokens_per_second: without padding. tflops: 10^12 operations per second and device. peak_share: tflops
-        divided by the device's peak. data_wait_share: share of the time spent waiting for data. fill: share
-        of the tokens in the micro-batches that are not padding.
+        Without a count of tokens there is only ``sequences_per_second``. The other rates are:
+
+        tokens_per_second: tokens without padding.
+        tflops: 10^12 operations per second on each device.
+        peak_share: tflops divided by the device's peak speed.
+        data_wait_share: share of the time in which the device waited for data.
+        fill: share of the tokens in micro-batches that are not padding.
         """
         seconds, sequences, tokens, operations, slots, data_wait, _ = sums.values()
         if seconds <= 0:
@@ -272,8 +300,12 @@ class Reporter(AbstractContextManager["Reporter"]):
         for logger in self._loggers:
             getattr(logger, method)(*values, now)
 
-    def _enter(self, phase: str, *between: str) -> None:
-        """Write the end of the current phase and the start of another, with events between them."""
+    def _change_phase(self, phase: str, *between: str) -> None:
+        """Write the events for the end of the current phase of the run and the start of the next.
+
+        phase: name of the next phase.
+        between: events to write after the end and before the start.
+        """
         ended = [f"{self._phase}_stop"] if self._phase else []
         for name in (*ended, *between, f"{phase}_start"):
             self.event(name)
@@ -282,11 +314,13 @@ class Reporter(AbstractContextManager["Reporter"]):
 
 def _make_zero_sums() -> dict[str, float]:
     """Return a sum of 0 for each field of UpdateRecord that is summed over updates."""
-    return dict.fromkeys(_SUMMED, 0.0)
+    return dict.fromkeys(_SUMMED_FIELDS, 0.0)
 
 
 def _flatten_record(record: UpdateRecord) -> Values:
-    """Return the record's known fields and metrics by name, without counts that are only needed for rates."""
+    """Return the known fields and metrics of a record by name, without the counts that only serve to compute
+    rates.
+    """
     row = {name: value for name, value in asdict(record).items() if value is not None}
     del row["tokens"], row["operations"], row["slots"], row["is_timed"]
     metrics: Values = row.pop("metrics")

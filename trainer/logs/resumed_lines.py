@@ -1,4 +1,6 @@
-"""Cutting logs with one JSON object per line back to the checkpoint from which a run resumes."""
+"""Removal of later lines from a log with one JSON object per line, when a run resumes from an earlier
+checkpoint.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,20 +18,20 @@ def drop_later_lines(
     begins_run: Callable[[Record], bool],
     step_of: Callable[[Record], int | None],
 ) -> None:
-    """Remove from a log the lines of steps after ``resume_step``, which the resumed run writes again.
+    """Remove the lines of steps after ``resume_step`` from a log. The resumed run writes them again.
 
-    A last line without its end, which a crash cut off, is removed too. Lines of earlier runs in the same
-    file, and lines of phase 1 before phase 2, stay: their steps are also counted from 0.
-
-    parse: returns a line's object, or an empty one for a line that another program wrote.
-    begins_run: True for a line that only a run that starts at step 0 writes.
-    step_of: returns the step that a line reports, None for a line without a step.
+    A last line without a line end, which a crash cut off, is removed too. Lines of earlier runs in the same
+    file stay, and so do lines of phase 1 if the run resumes in phase 2, although their steps are also counted
+    from 0.
+    parse: returns the JSON object of a line, or {} for a line that another program wrote.
+    begins_run: returns True for a line that only a run starting at step 0 writes.
+    step_of: returns the step that a line reports, or None for a line without a step.
     """
     whole = path.read_bytes().rpartition(b"\n")[0]
     lines = whole.decode(errors="surrogateescape").split("\n") if whole else []
     records = [parse(line) for line in lines]
-    # The lines of this run begin at the last line that marks the start of a run, since a resumed run does not
-    # write such a line.
+    # The last line that marks the start of a run is the first line of this run, because a resumed run writes
+    # no such line.
     begin = max((number for number, record in enumerate(records) if begins_run(record)), default=0)
     kept = lines[:begin]
     for line, record in zip(lines[begin:], records[begin:], strict=True):

@@ -1,4 +1,4 @@
-"""Scalars for TensorBoard and Weights & Biases."""
+"""Logs for TensorBoard and Weights & Biases, which show each number as a curve."""
 
 import sys
 from pathlib import Path
@@ -14,9 +14,9 @@ _NO_TENSORFLOW = "tensorboard.compat.notf"
 
 
 class ScalarLogger(Logger):
-    """Base class of TensorBoard and Weights & Biases.
+    """Base class of the loggers for TensorBoard and Weights & Biases.
 
-    Each number is a scalar named "train/KEY" or "eval/KEY".
+    Each number is written as a scalar (a named curve), "train/NAME" or "eval/NAME".
     """
 
     def row(self, row: Values, time: float) -> None:
@@ -26,15 +26,19 @@ class ScalarLogger(Logger):
         self.add("eval", values, time)
 
     def add(self, kind: str, values: Values, time: float) -> None:
-        """Write a value for each scalar. kind: "train" or "eval"."""
+        """Write a value for each scalar.
+
+        kind: "train" or "eval", the first part of the scalars' names.
+        """
 
 
 class TensorBoard(ScalarLogger):
     """Scalars in TensorBoard's event files."""
 
     def __init__(self, folder: Path, resume_step: int | None) -> None:
-        # If this module exists, TensorBoard uses its own small parts of TensorFlow. Otherwise it imports an
-        # installed TensorFlow, which takes up to 15 s and prints lines about the processor.
+        # If a module of this name exists, TensorBoard uses its own small replacement for TensorFlow.
+        # Otherwise it imports an installed TensorFlow, which takes up to 15 s and prints lines about the
+        # processor.
         sys.modules.setdefault(_NO_TENSORFLOW, ModuleType(_NO_TENSORFLOW))
         with name_missing_extra("tensorboard", "tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
@@ -78,7 +82,7 @@ class WeightsAndBiases(ScalarLogger):
                 group=str(folder),
                 settings=wandb.Settings(console="off", silent=True),
                 id=known,
-                # parts of a run that were recorded offline are joined to one run when they are uploaded
+                # Parts of a run that were recorded offline become one run when they are uploaded.
                 resume="allow" if known and not offline else None,
             )
         except wandb.errors.Error as error:

@@ -1,4 +1,4 @@
-"""Rows of a run's tables, and which of them a resumed run keeps."""
+"""Reading of a run's tables, and choice of the rows that stay when a run resumes."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,8 +11,8 @@ from bertdata.io.table_text import decode_table, name_row_fields, parse_table
 def read_table(path: Path) -> list[tuple[int, dict[str, str]]]:
     """Return the complete rows of the table, each with its line number. An incomplete last row is skipped.
 
-    Raises InputError, with the line's number, for a line that no run can have written, so that it must have
-    been damaged or edited.
+    Raises InputError, with the line number, for a line that no run writes, because the table must have been
+    damaged or edited.
     """
     where = str(path)
     rows = parse_table(decode_table(storage.read_bytes(where), where), where)
@@ -23,7 +23,10 @@ def read_table(path: Path) -> list[tuple[int, dict[str, str]]]:
 
 
 def parse_step(row: Mapping[str, str], where: str) -> int:
-    """Return the number of the row's update. Raises InputError if it is not a number."""
+    """Return the number of the row's update. Raises InputError if the row has no number.
+
+    where: file and line, for the message.
+    """
     step = row.get("step", "")
     if not (step.isascii() and step.isdecimal() and len(step) < 20):
         raise InputError(f"{where}: step is {step!r:.60}, expected the number of an update")
@@ -31,9 +34,10 @@ def parse_step(row: Mapping[str, str], where: str) -> int:
 
 
 def keep_rows(path: Path, resume_step: int | None) -> list[dict[str, str]]:
-    """Return the rows up to the resumed step. An earlier version may have written them with fewer columns.
+    """Return the rows of a table that stay when the run resumes: those up to ``resume_step``.
 
-    resume_step: None if a new phase begins. Then the earlier phase's table is renamed.
+    An earlier version of the trainer may have written rows with fewer columns.
+    resume_step: None if a new phase begins. Then the table of the earlier phase is renamed, and no row stays.
     """
     if resume_step is not None:
         found = read_table(path)

@@ -1,1 +1,1 @@
-"""The models: encoders, their layers, and the heads of pre-training."""
+"""The models: encoders, their layers, and the heads (output layers) of pre-training."""

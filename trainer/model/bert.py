@@ -1,7 +1,7 @@
-"""BERT's encoder (Devlin et al. 2018). ``trainer.model.headed`` adds the heads.
+"""BERT's encoder (Devlin et al. 2018). ``trainer.model.headed`` adds the heads (output layers).
 
-Sequences come flat, end to end, so that matrix products have rows for real tokens only. Devices that cannot
-use flat batches get padded rows.
+The sequences of a batch come end to end in one row (a flat batch), so that nothing is computed for padding.
+Devices that cannot use flat batches get padded rows.
 """
 
 import math
@@ -22,18 +22,16 @@ from trainer.data.batches import Batch, FlatAttention
 from trainer.model.layers import Dense, Embeddings, Layer, LayerOutput
 
 PASSES = 3.0
-"""Operations of a forward and a backward pass together, divided by the operations of the forward pass
-alone.
-"""
+"""Operations of a forward and a backward pass together, as a multiple of the forward pass's operations."""
 
 WORD_HEAD, PAIR_HEAD = "cls.predictions.", "cls.seq_relationship."
-"""Beginnings of the names of the heads' weights: masked words, next sentence."""
+"""Beginnings of the names of weights in the heads for masked words and for next sentence."""
 
 
-def attend_anywhere(*given: Any) -> Tensor:
-    """Compute attention with PyTorch's own operations, which work on any device.
+def attend_with_pytorch(*given: Any) -> Tensor:
+    """Compute attention with PyTorch's standard operations, which work on every device.
 
-    Arguments and result are described at ``trainer.data.batches.FlatAttention``.
+    Arguments and result are explained at ``trainer.data.batches.FlatAttention``.
     """
     from trainer.model.padded_attention import padded_attention
 
@@ -41,21 +39,22 @@ def attend_anywhere(*given: Any) -> Tensor:
 
 
 class Bert(nn.Module):
-    """The encoder: from ids to a vector for each token and one for each sequence.
+    """The encoder, which turns token ids into a vector for each token and a vector for each sequence.
 
-    It may have only some consecutive layers, if the model is divided (``trainer.splitting.pieces``).
-    attention: the device's attention for flat batches (``Device.attention_for``).
+    If the model is divided among workers (``trainer.splitting.pieces``), an object has only some consecutive
+    layers.
+    attention: the device's attention function (``Device.attention_for``).
     pooler: makes the vector of each sequence. None if the heads do not need it.
-    seeds: function that seeds dropout before each part, set for each micro-batch
-    (``trainer.update.strategy``). It is called with the part's number: 0 for the embeddings, 1 for the first
-    layer and so on, and after the last layer for the heads. None: nothing is seeded.
-    recomputes: layers keep only their input for the backward pass, which computes the rest again.
+    seeds: function that seeds dropout, set for each micro-batch (``trainer.update.strategy``). It is called
+    with 0 before the embeddings, 1 before the first layer and so on, and after the last layer with the next
+    number, for the heads. None: nothing is seeded.
+    recomputes: True if layers keep only their input for the backward pass, and compute everything else again.
     """
 
     embeddings_class: type[nn.Module] = Embeddings
 
     def __init__(
-        self, config: ModelConfig, pools: bool = True, attention: FlatAttention = attend_anywhere
+        self, config: ModelConfig, pools: bool = True, attention: FlatAttention = attend_with_pytorch
     ) -> None:
         super().__init__()
         self.embeddings: Any = self.embeddings_class(config)
@@ -71,32 +70,38 @@ class Bert(nn.Module):
 
     @staticmethod
     def new_layer(config: ModelConfig, number: int) -> nn.Module:
-        """Return a new layer. number: its number, from 0."""
+        """Return a new layer.
+
+        number: number of the layer, from 0.
+        """
         return Layer(config)
 
     def forward(self, batch: Batch, carried: LayerOutput | None = None) -> tuple[Tensor, Tensor]:
-        """Return vectors of the tokens, (tokens, hidden), and vectors of the sequences, (B, hidden).
+        """Return vectors of the tokens, shape (tokens, hidden), and vectors of the sequences, shape (B,
+        hidden).
 
-        carried: output of the layer before this model's first layer, if the model is divided. None: this
-        model has the embeddings.
+        carried: output of the layer before this object's first layer, if the model is divided. None: this
+        object has the embeddings.
         """
         normed = self.encode_seeded(batch, carried)
         first = normed.index_select(0, batch.starts())
         return normed, torch.tanh(self.pooler.dense(first))
 
     def encode_seeded(self, batch: Batch, carried: LayerOutput | None = None) -> Tensor:
-        """Return vectors of the tokens, shape (tokens, hidden). Afterwards seed the dropout of the heads."""
+        """Return vectors of the tokens, shape (tokens, hidden). Afterwards seed the dropout of the heads.
+
+        carried: output of the layer before this object's first layer. None: this object has the embeddings.
+        """
         normed = self.encode(batch, carried).normed
         if self.seeds is not None:
             self.seeds(len(self.encoder.layer) + 1)
         return normed
 
     def encode(self, batch: Batch, carried: LayerOutput | None = None) -> LayerOutput:
-        """Return the output of this model's last layer.
+        """Return the output of this object's last layer.
 
-        carried: output of the layer before this model's first layer. None: this model has the embeddings.
-
-        Raises SettingsError if a sequence is too long.
+        carried: output of the layer before this object's first layer. None: this object has the embeddings.
+        Raises SettingsError if a sequence is longer than the model's positions.
         """
         check_length(batch.most_tokens(), self.longest)
         if carried is None:
@@ -104,30 +109,33 @@ class Bert(nn.Module):
                 self.seeds(0)
             carried = self.embed(batch)
         sequences = self.sequences(batch)
-        run = partial(checkpoint, self._run, use_reentrant=False) if self.recomputes else self._run
+        run = (
+            partial(checkpoint, self._run_layer, use_reentrant=False) if self.recomputes else self._run_layer
+        )
         for number in range(len(self.encoder.layer)):
             carried = run(self.seeds, number, carried, sequences)
         return carried
 
-    def _run(
+    def _run_layer(
         self, seeds: Callable[[int], None] | None, number: int, carried: LayerOutput, sequences: Any
     ) -> LayerOutput:
-        """Seed the dropout of layer ``number``, then run the layer.
+        """Seed the dropout of a layer, then run the layer.
 
-        seeds: seeding function, or None to seed nothing.
+        seeds: function that seeds dropout, or None to seed nothing.
+        number: number of the layer, from 0.
         """
         if seeds is not None:
             seeds(number + 1)
         return LayerOutput(*self.encoder.layer[number](*carried, sequences))
 
     def sequences(self, batch: Batch) -> Any:
-        """Return the batch's sequences as the object by which the layers compute attention."""
+        """Return the object through which the layers compute attention within each sequence of the batch."""
         return batch.sequences(self.attention)
 
     def embed(self, batch: Batch) -> LayerOutput:
-        """Return the embedded tokens, which are the input of the first layer."""
+        """Return the embeddings of the batch's tokens, which are the input of the first layer."""
         types = batch.token_type_ids.reshape(-1)
-        # in models with a single segment type, both texts of a pair have type 0
+        # A model with a single segment type treats both texts of a pair as type 0.
         if self.embeddings.token_type_embeddings.num_embeddings == 1:
             types = torch.zeros_like(types)
         rows = self.embeddings(batch.input_ids.reshape(-1), types, batch.positions())
@@ -137,26 +145,32 @@ class Bert(nn.Module):
         rows = F.dropout(self.embeddings.LayerNorm(rows), self.dropout, self.training)
         return LayerOutput(rows, rows)
 
-    def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
-        """Draw the first values of a weight matrix or an embedding.
+    def initialise(self, values: Tensor, path: str, config: ModelConfig) -> None:
+        """Fill a weight matrix or an embedding with its random initial values.
 
-        values: tensor to fill. path: name of the weight's module in the whole model.
+        values: the tensor to fill.
+        path: name of the weight's module in the whole model.
         """
-        values.normal_(std=find_deviation(path, config))
+        values.normal_(std=find_initial_deviation(path, config))
 
     @staticmethod
     def operations(lengths: Array, shape: ModelConfig) -> int:
-        """Return the multiply-adds of the layers' forward pass for sequences of these lengths."""
+        """Return the number of multiply-adds (a multiplication and an addition) in the layers' forward pass.
+
+        lengths: number of tokens of each sequence.
+        """
         width, inner = shape.hidden_size, shape.intermediate_size
         layer = int(lengths.sum()) * (4 * width * width + 2 * width * inner)
         return shape.num_hidden_layers * (layer + 2 * width * int(lengths @ lengths))
 
 
-def find_deviation(path: str, config: ModelConfig, deep: tuple[str, ...] = ("output.dense",)) -> float:
-    """Return the standard deviation of a weight's first values.
+def find_initial_deviation(
+    path: str, config: ModelConfig, deep: tuple[str, ...] = ("output.dense",)
+) -> float:
+    """Return the standard deviation of a weight's random initial values.
 
-    path: name of the weight's module. deep: endings of the paths whose first values are smaller in a model
-    with more layers.
+    path: name of the weight's module.
+    deep: endings of the names of modules whose initial values are smaller the more layers the model has.
     """
     if config.deep_weight_init and path.endswith(deep):
         return config.initializer_range / math.sqrt(2 * config.num_hidden_layers)
@@ -164,7 +178,7 @@ def find_deviation(path: str, config: ModelConfig, deep: tuple[str, ...] = ("out
 
 
 def find_host_memory() -> int:
-    """Return the bytes of this machine's memory."""
+    """Return the size of this machine's memory in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -1,4 +1,4 @@
-"""An encoder with the heads of pre-training, and the counting of a batch's tokens and operations."""
+"""An encoder with the heads (output layers) of pre-training, and the counting of its operations."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -13,43 +13,44 @@ from torch.nn import functional as F
 from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch, FlatAttention
-from trainer.model.bert import PASSES, Bert, attend_anywhere
+from trainer.model.bert import PASSES, Bert, attend_with_pytorch
 from trainer.model.layers import ACTIVATIONS, LayerOutput, NormedDense
 from trainer.plugins import find
 
 
 class HeadedBert(nn.Module):
-    """An encoder, named ``bert``, to which a task adds its heads.
+    """Base class of models: an encoder, named ``bert``, to which each task adds its heads (output layers).
 
-    Its forward pass takes a batch, and the output of the layer before its first one (see ``Bert.forward``).
-    ties_words: it has a masked-word head that uses the word embeddings as weights.
+    The forward pass takes a batch and, if the model is divided, the output of the previous layer (see
+    ``Bert.forward``).
+    ties_words: True if a masked-word head uses the word embeddings as its output weights.
     """
 
     ties_words = False
 
     def __init__(
-        self, config: ModelConfig, pools: bool = True, attention: FlatAttention = attend_anywhere
+        self, config: ModelConfig, pools: bool = True, attention: FlatAttention = attend_with_pytorch
     ) -> None:
         super().__init__()
         self.config = config
         self.bert: Bert = find("encoder", config.encoder_name)(config, pools, attention)
 
     def count_weights(self) -> int:
-        """Return the number of trained values, including heads and padding of the vocabulary."""
+        """Return the number of trained parameters, including heads and the vocabulary's padding."""
         return sum(weight.numel() for weight in self.parameters())
 
     def draw_weights(self) -> None:
-        """Draw all weights from torch's generator. Does nothing on the meta device."""
+        """Initialise all weights from torch's random generator. On the meta device, do nothing."""
         weights = dict(self.named_parameters())
         if not any(weight.is_meta for weight in weights.values()):
             for name, values in self.first_weights():
                 weights[name].detach().copy_(values)
 
     def first_weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield the name and first values of each weight, in the order of the modules.
+        """Yield the name and the initial value of each weight, in the order of the modules.
 
-        They are drawn from torch's generator in host memory, one weight at a time. So they are the same
-        whichever device the model is on.
+        The values are drawn from torch's random generator in host memory, one weight at a time, so they do
+        not depend on the model's device.
         """
         for path, module in self.named_modules():
             for name, weight in module.named_parameters(recurse=False):
@@ -57,7 +58,7 @@ class HeadedBert(nn.Module):
                 if name == "weight" and isinstance(module, nn.LayerNorm):
                     values.fill_(1.0)
                 elif name == "weight":
-                    self.bert.draw(values, path, self.config)
+                    self.bert.initialise(values, path, self.config)
                 if name == "weight" and path.endswith(("word_embeddings", "predictions.decoder")):
                     values[self.config.vocab_size :] = 0.0
                 yield f"{path}.{name}", values
@@ -65,21 +66,25 @@ class HeadedBert(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """The logits that the heads of pre-training compute.
+    """The logits (scores before the softmax) that the heads of pre-training compute.
 
-    M is the number of masked slots, V the size of the vocabulary with its padding.
+    M is the number of masked slots, and V the size of the vocabulary with its padding.
     """
 
-    # (M, V). The rows that pad the vocabulary have minus infinity, unless the softmax includes them
+    # (M, V). Entries for the vocabulary's padding are minus infinity, unless the softmax includes the
+    # padding.
     masked_lm: Tensor
     next_sentence: Tensor | None  # (B, 2), or None if the model has no such head
 
 
 class MaskedWordHead(nn.Module):
-    """Head that predicts masked words: a transform, then a product with output weights, one row per word.
+    """Head that predicts masked words: a transform, then a product with output weights that have a row per
+    word.
 
-    The output weights are the word embeddings, passed at each call, or the weights of a separate decoder.
-    transform, bias: None if the model has none. decoder: None if the word embeddings are used.
+    The output weights are the word embeddings, which are passed at each call, or the weights of a separate
+    decoder.
+    transform, bias: None if the model does not have them.
+    decoder: None if the word embeddings are used.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -93,21 +98,29 @@ class MaskedWordHead(nn.Module):
             self.decoder = nn.Linear(width, config.padded_vocab_size, bias=False)
         self.vocab_size = config.vocab_size
         self.activation = ACTIVATIONS[config.hidden_act]
-        # A method of its own, so that devices can replace this large product.
+        # A replaceable attribute, because some devices compute this large product in another way.
         self.project: Callable[[Tensor, Tensor, Tensor], Tensor] = F.linear
 
-    def take_padding(self) -> None:
-        """From now on, let the softmax include the rows that pad the vocabulary to a multiple of 8."""
+    def include_padding(self) -> None:
+        """From now on, let the softmax include the entries that pad the vocabulary to a multiple of 8."""
         self.vocab_size = -(-self.vocab_size // 8) * 8
 
     def forward(self, rows: Tensor, words: Tensor | None) -> Tensor:
-        """Return the logits for these vectors. words: the word embeddings, or None if there is a decoder."""
+        """Return the logits for vectors of tokens.
+
+        rows: the vectors, shape (M, hidden).
+        words: the word embeddings, or None if there is a decoder.
+        """
         if self.transform is not None:
             rows = self.transform.LayerNorm(self.activation(self.transform.dense(rows)))
         return self.logits(rows, words)
 
     def logits(self, rows: Tensor, words: Tensor | None) -> Tensor:
-        """Return the product with the output weights. Padding of the vocabulary gets minus infinity."""
+        """Multiply by the output weights. The logits of the vocabulary's padding become minus infinity.
+
+        rows: output of the transform.
+        words: the word embeddings, or None if there is a decoder.
+        """
         if self.decoder is not None:
             words = self.decoder.weight
         assert words is not None, "the head of a model without a decoder needs the word embeddings"
@@ -117,11 +130,11 @@ class MaskedWordHead(nn.Module):
 
 
 class BertForMaskedLM(HeadedBert):
-    """The encoder with the masked-word head and random weights. It has no pooler."""
+    """The encoder with the masked-word head. It has no pooler."""
 
-    pairs = False  # whether the model has the head that says if two texts follow each other
+    pairs = False  # True if the model has the head that says whether two texts follow each other
 
-    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
+    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_with_pytorch) -> None:
         super().__init__(config, pools=self.pairs, attention=attention)
         self.ties_words = config.tie_word_embeddings
         self.cls: Any = nn.ModuleDict({"predictions": MaskedWordHead(config)})
@@ -130,34 +143,40 @@ class BertForMaskedLM(HeadedBert):
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: LayerOutput | None = None) -> Logits:
-        """Return logits of all masked slots, used or not, and of next sentence if the model has that head."""
+        """Return the logits of all masked slots (unused ones too) and, if the model has that head, of next
+        sentence.
+        """
         if not self.pairs:
             return Logits(self.guess_words(batch, self.bert.encode(batch, carried).normed), None)
         rows, pooled = self.bert(batch, carried)
         return Logits(self.guess_words(batch, rows), self.cls.seq_relationship(pooled))
 
     def guess_words(self, batch: Batch, rows: Tensor) -> Tensor:
-        """Return the logits of the masked slots. rows: vectors of all tokens."""
+        """Return the logits of the masked slots.
+
+        rows: vectors of all tokens of the batch.
+        """
         logits: Tensor = self.cls.predictions(rows.index_select(0, batch.masked()), self.output_words())
         return logits
 
     def output_words(self) -> Tensor | None:
-        """Return the word embeddings if the output layer uses them, otherwise None."""
+        """Return the word embeddings if they are also the output weights, otherwise None."""
         words: Tensor | None = self.bert.embeddings.word_embeddings.weight if self.ties_words else None
         return words
 
 
 class BertForPreTraining(BertForMaskedLM):
-    """The encoder with both heads, and random weights."""
+    """The encoder with the heads for masked words and next sentence, as BERT is pre-trained."""
 
     pairs = True
 
 
 class OperationCounts(NamedTuple):
-    """Counts of tokens and operations, summed over micro-batches.
+    """Numbers of tokens and operations, summed over micro-batches.
 
-    tokens: tokens without padding. operations: operations of their matrix products. slots: tokens with
-    padding.
+    tokens: number of tokens without padding.
+    operations: operations of the matrix products for these tokens.
+    slots: number of tokens with padding.
     """
 
     tokens: int
@@ -166,7 +185,7 @@ class OperationCounts(NamedTuple):
 
 
 def count_operations(batches: Sequence[Batch], shape: ModelConfig) -> OperationCounts:
-    """Count tokens and operations, forward and backward, of micro-batches in host memory."""
+    """Count the tokens and the operations of forward and backward pass for micro-batches in host memory."""
     tokens = operations = slots = 0
     for batch in batches:
         lengths = batch.lengths()
@@ -178,10 +197,12 @@ def count_operations(batches: Sequence[Batch], shape: ModelConfig) -> OperationC
 
 
 def count_forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:
-    """Return the operations of a forward pass. A multiply-add counts as two.
+    """Return the operations of a forward pass. A multiplication with addition counts as two.
 
-    lengths: int64, tokens of each sequence. masks: positions for which the masked-word head computes logits.
-    The heads are those of pre-training. Other tasks have heads with less than a thousandth of the operations.
+    The heads are counted as those of pre-training. Heads of other tasks need less than a thousandth of the
+    operations.
+    lengths: number of tokens of each sequence, int64.
+    masks: number of positions for which the masked-word head computes logits.
     """
     width, sequences = shape.hidden_size, int(np.count_nonzero(lengths))
     heads = masks * width * (width + shape.vocab_size) + sequences * width * (width + 2)

@@ -1,4 +1,4 @@
-"""The layers of the encoder. Their parameters have the same names as in Hugging Face's models."""
+"""The layers of BERT's encoder. Their parameters have the same names as in Hugging Face's models."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,14 +18,17 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "silu": F.silu,
 }
-"""Activation functions by Hugging Face's names. gelu_pytorch_tanh is another name of gelu_new."""
+"""The activation functions by the names that Hugging Face uses. gelu_pytorch_tanh and gelu_new are the same
+function.
+"""
 
 
 class LayerOutput(NamedTuple):
-    """Output of a layer, which the next layer takes: two tensors of shape (tokens, hidden).
+    """Output of a layer and input of the next layer: two tensors of shape (tokens, hidden).
 
-    rows: the residual stream. normed: the input of the next layer's attention. They are the same tensor,
-    unless the norm comes before the attention.
+    rows: the residual stream.
+    normed: the input of the next layer's attention. It is the same tensor as ``rows``, unless norms come
+    first (pre-norm).
     """
 
     rows: Tensor
@@ -33,12 +36,13 @@ class LayerOutput(NamedTuple):
 
 
 class Norm(nn.LayerNorm):
-    """Layer norm that computes in the type of its weights (fp32 under autocast) and returns the result in the
-    type of its input.
+    """Layer norm that computes in the type of its weights (fp32 under autocast), and returns the type of its
+    input.
     """
 
     def __init__(self, config: ModelConfig) -> None:
-        bias = {} if config.has_biases else {"bias": False}  # PopTorch's torch does not know this argument
+        # the older torch of PopTorch has no argument ``bias``
+        bias = {} if config.has_biases else {"bias": False}
         super().__init__(config.hidden_size, eps=config.layer_norm_eps, **bias)
 
     def forward(self, rows: Tensor) -> Tensor:
@@ -47,7 +51,7 @@ class Norm(nn.LayerNorm):
 
 
 class Embeddings(nn.Module):
-    """The sum of word, segment and position embeddings. Bert applies its norm."""
+    """The sum of word, segment and position embeddings. Their norm is applied by ``Bert``."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -65,7 +69,7 @@ class Embeddings(nn.Module):
 
 
 class Dense(nn.Module):
-    """A module that only holds a linear layer ``dense``, as the weight names of Hugging Face require."""
+    """A module with nothing but a linear layer named ``dense``, so that weights have Hugging Face's names."""
 
     def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
         super().__init__()
@@ -73,7 +77,7 @@ class Dense(nn.Module):
 
 
 class NormedDense(Dense):
-    """A linear layer and dropout, whose result is added to the residual stream and normalised."""
+    """A linear layer with dropout, whose result is added to the residual stream, followed by a norm."""
 
     def __init__(self, inputs: int, config: ModelConfig, bias: bool = True) -> None:
         super().__init__(inputs, config.hidden_size, bias)
@@ -82,9 +86,12 @@ class NormedDense(Dense):
         self.norm_first = config.megatron_residual_connection
 
     def add(self, change: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (new residual, input of the next part). They are one tensor unless norms come first.
+        """Add a change to the residual stream. Return (the new residual stream, the input of the next part).
 
-        The residual has the type of the product, which autocast chooses.
+        Both are the same tensor, unless norms come first (pre-norm). The residual stream gets the type of
+        ``change``, which autocast has chosen.
+        change: result of attention or feed-forward part.
+        rows: the residual stream.
         """
         change = self.dense(change)
         rows = rows.to(change.dtype) + F.dropout(change, self.dropout, self.training)
@@ -93,16 +100,17 @@ class NormedDense(Dense):
 
 
 EVERY = -1
-"""The number that stands for an unlimited reach, with which a token sees its whole sequence. Custom
-operations take this number because they cannot take None.
+"""Stands for an unlimited reach, with which a token sees its whole sequence. It is a number because PyTorch's
+custom operations cannot take None.
 """
 
 
 class SelfAttention(nn.Module):
-    """Attention with separate weights for query, key and value, so that each has its LAMB trust ratio.
+    """Self-attention with separate weights for query, key and value, because LAMB scales the update of each
+    weight.
 
-    joins: compute all three by one product if the sequences allow it. The backward pass then keeps a joined
-    copy of the weights.
+    joins: True to compute query, key and value by one product where the sequences allow it. The backward pass
+    then keeps a joined copy of the three weights.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -125,7 +133,10 @@ class SelfAttention(nn.Module):
         return sequences.attend(query, key, value, dropout, scale).flatten(1)
 
     def project(self, rows: Tensor, one_product: bool) -> tuple[Tensor, ...]:
-        """Return query, key and value, each (tokens, heads, head size), from one product or three."""
+        """Return query, key and value, each of shape (tokens, heads, head size).
+
+        one_product: True to compute all three by one matrix product.
+        """
         parts = (self.query, self.key, self.value)
         if not one_product:
             return tuple(part(rows).view(len(rows), self.heads, -1) for part in parts)
@@ -135,7 +146,7 @@ class SelfAttention(nn.Module):
 
 
 class Attention(nn.Module):
-    """Self-attention and its output projection."""
+    """Self-attention and its output projection, as one module for Hugging Face's names."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -144,7 +155,7 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    """A layer of the encoder: attention and feed-forward part."""
+    """A layer of the encoder: self-attention, then a feed-forward network."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -154,9 +165,11 @@ class Layer(nn.Module):
         self.activation = ACTIVATIONS[config.hidden_act]
 
     def forward(self, rows: Tensor, normed: Tensor, sequences: Sequences) -> tuple[Tensor, Tensor]:
-        """Return the residual and the attention input for the next layer.
+        """Return the residual stream and the attention's input for the next layer.
 
-        rows, normed: residual and attention input of this layer. sequences: computes the attention.
+        rows: the residual stream before this layer.
+        normed: the input of this layer's attention.
+        sequences: computes the attention within each sequence.
         """
         rows, normed = self.attention.output.add(self.attention.self(normed, sequences), rows)
         return self.output.add(self.activation(self.intermediate.dense(normed)), rows)

@@ -1,8 +1,8 @@
 """ModernBERT's encoder (Warner et al. 2024): norms first, no biases, gated feed-forward, rotary positions.
 
-Most layers see only a window of each sequence. As in a BERT whose norms come first, each layer object has the
-norm that comes after it: the norm of the next layer's attention, or the encoder's final norm. The first
-layer's attention reads the embeddings directly.
+In most layers a token sees only a window of its sequence. A layer object contains the norms that come after
+its attention and after its feed-forward part. So its last norm is the first norm of the next layer, or the
+encoder's final norm. The first layer's attention reads the embeddings directly.
 """
 
 from dataclasses import dataclass
@@ -16,21 +16,24 @@ from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.data.batches import Batch, FlatAttention, Sequences
-from trainer.model.bert import Bert, attend_anywhere, find_deviation
+from trainer.model.bert import Bert, attend_with_pytorch, find_initial_deviation
 from trainer.model.layers import ACTIVATIONS, Dense, LayerOutput, Norm, NormedDense
 
 Rotation = tuple[Tensor, Tensor]
-"""Cosine and sine of each token's angles, each (T, 1, half of the head size) in fp32."""
+"""Cosine and sine of each token's rotation angles, both fp32 with shape (T, 1, half of the head size)."""
 
-_DEEP = ("output.dense", "transform.dense", "predictions.decoder")
-"""Endings of the paths of modules whose first random values are smaller in a model with more layers."""
+_DEPTH_SCALED_PATHS = ("output.dense", "transform.dense", "predictions.decoder")
+"""Endings of the names of modules whose initial values are smaller the more layers the model has."""
 
 _CLASSIFIERS = ("classifier", "qa_outputs")
 
 
 @dataclass(frozen=True, slots=True)
 class RotarySequences:
-    """The sequences of a batch, and the rotations of their tokens in global and in local layers."""
+    """The sequences of a batch, with the rotations of their tokens for global layers and for local layers.
+
+    Tokens of global layers see their whole sequence, those of local layers a window of it.
+    """
 
     sequences: Sequences
     of_global: Rotation
@@ -38,7 +41,10 @@ class RotarySequences:
 
     @classmethod
     def of(cls, sequences: Sequences, positions: Tensor, config: ModernBertConfig) -> "RotarySequences":
-        """Return the sequences with their rotations. positions: each token's position in its sequence."""
+        """Return the sequences with their rotations.
+
+        positions: position of each token in its sequence.
+        """
         size, thetas = (
             config.hidden_size // config.num_attention_heads,
             (config.global_rope_theta, config.local_rope_theta),
@@ -47,9 +53,10 @@ class RotarySequences:
 
 
 class RotaryAttention(nn.Module):
-    """Attention with rotary positions, over whole sequences or within each token's reach.
+    """Self-attention with rotary positions, over whole sequences or within a window around each token.
 
-    Query, key and value are one weight, as in the original program, because its optimiser treats it as one.
+    Query, key and value share one weight matrix as in the original program, whose optimiser treats it as one
+    weight.
     """
 
     def __init__(self, config: ModernBertConfig, number: int) -> None:
@@ -68,7 +75,7 @@ class RotaryAttention(nn.Module):
 
 
 class ProjectedAttention(nn.Module):
-    """Attention and its output projection."""
+    """Self-attention and its output projection."""
 
     def __init__(self, config: ModernBertConfig, number: int) -> None:
         super().__init__()
@@ -77,7 +84,7 @@ class ProjectedAttention(nn.Module):
 
 
 class RotaryLayer(nn.Module):
-    """A layer: attention and gated feed-forward part, each with a norm before it."""
+    """A layer: self-attention and a gated feed-forward network."""
 
     def __init__(self, config: ModernBertConfig, number: int) -> None:
         super().__init__()
@@ -90,9 +97,11 @@ class RotaryLayer(nn.Module):
         self.activation = ACTIVATIONS[config.hidden_act]
 
     def forward(self, rows: Tensor, normed: Tensor, context: RotarySequences) -> tuple[Tensor, Tensor]:
-        """Return the residual and the attention input for the next layer.
+        """Return the residual stream and the attention's input for the next layer.
 
-        rows, normed: residual and attention input of this layer. context: sequences with their rotations.
+        rows: the residual stream before this layer.
+        normed: the input of this layer's attention.
+        context: the sequences with their rotations.
         """
         rows, normed = self.attention.output.add(self.attention.self(normed, context), rows)
         values, gates = self.intermediate.dense(normed).chunk(2, -1)
@@ -116,12 +125,14 @@ class WordEmbeddings(nn.Module):
 
 
 class ModernBert(Bert):
-    """The encoder: from ids to a vector for each token. Tasks pool the vectors as they need."""
+    """The encoder, which turns token ids into a vector for each token. Tasks compute vectors of sequences
+    themselves.
+    """
 
     embeddings_class = WordEmbeddings
 
     def __init__(
-        self, config: ModernBertConfig, pools: bool = False, attention: FlatAttention = attend_anywhere
+        self, config: ModernBertConfig, pools: bool = False, attention: FlatAttention = attend_with_pytorch
     ) -> None:
         super().__init__(config, pools=False, attention=attention)
         self.rotary = config
@@ -137,9 +148,12 @@ class ModernBert(Bert):
         rows = self.embeddings(batch.input_ids.reshape(-1))
         return LayerOutput(rows, rows)
 
-    def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
-        """Fill ``values`` with random numbers from a normal distribution that is cut off at its tails."""
-        std = find_deviation(path, config, _DEEP)
+    def initialise(self, values: Tensor, path: str, config: ModelConfig) -> None:
+        """Fill ``values`` with random numbers from a normal distribution without its tails.
+
+        path: name of the weight's module in the whole model.
+        """
+        std = find_initial_deviation(path, config, _DEPTH_SCALED_PATHS)
         if path in _CLASSIFIERS:
             std = config.hidden_size**-0.5
         end = _require_modernbert(config).initializer_cutoff_factor * std
@@ -156,10 +170,11 @@ class ModernBert(Bert):
 
 
 class Rotate(torch.autograd.Function):
-    """Split the joined (T, 3, heads, head size) tensor, and rotate query and key by each token's angles.
+    """Split joined query, key and value, and rotate query and key by each token's angles.
 
-    Value j and value j + half of the head size are rotated by angle j of their token, computed in fp32. The
-    backward pass rotates back, directly into the gradient of the joined tensor.
+    The input has shape (T, 3, heads, head size). Value j and value j + half of the head size form a pair,
+    which is rotated by angle j of the token, in fp32. The backward pass rotates back, and writes directly
+    into the gradient of the joined tensor.
     """
 
     @staticmethod
@@ -177,10 +192,10 @@ class Rotate(torch.autograd.Function):
 
 
 def rotate(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Return the vectors rotated by their token's angles, (T, heads, head size).
+    """Return vectors of shape (T, heads, head size), each rotated by its token's angles.
 
-    Nothing is changed in place, and each half is cast separately. This lets a compiler read and write each
-    value once.
+    Nothing is changed in place, and each half of a vector is cast separately, so that a compiler can read and
+    write each value once.
     """
     first, second = heads.chunk(2, -1)
     one = torch.addcmul(first * cosine, second, sine, value=-1)
@@ -190,11 +205,10 @@ def rotate(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
 @torch.library.custom_op("bertdata::rotation", mutates_args=())
 def find_rotation(positions: Tensor, size: int, theta: float) -> tuple[Tensor, Tensor]:
-    """Return the rotation of tokens at these positions. Angle j is position * theta^(-2j / size) (Su et al.
-    2021).
+    """Return cosine and sine of the rotation angles of tokens at these positions.
 
-    This is a custom operation, because a compiler would otherwise compute cosine and sine again in each
-    layer.
+    Angle j is position * theta^(-2j / size) (Su et al. 2021). This is a custom operation of PyTorch, because
+    a compiler would otherwise compute the cosines and sines again in each layer.
     """
     steps = torch.arange(0, size, 2, dtype=torch.float32, device=positions.device)
     angles = positions.float()[:, None] * (1.0 / theta ** (steps / size))
@@ -202,19 +216,24 @@ def find_rotation(positions: Tensor, size: int, theta: float) -> tuple[Tensor, T
 
 
 @find_rotation.register_fake
-def _(positions: Tensor, size: int, theta: float) -> tuple[Tensor, Tensor]:
+def _make_empty_rotation(positions: Tensor, size: int, theta: float) -> tuple[Tensor, Tensor]:
     made = positions.new_empty((len(positions), 1, size // 2), dtype=torch.float32)
     return made, torch.empty_like(made)
 
 
 def count_seen_pairs(lengths: Array, reach: int) -> int:
-    """Return the number of pairs of tokens in the same sequence that are at most ``reach`` apart."""
+    """Return the number of pairs of tokens that see each other: in the same sequence, at most ``reach``
+    apart.
+
+    lengths: number of tokens of each sequence.
+    """
     seen = lengths.clip(max=reach + 1)
-    short = seen * seen  # all pairs of a short sequence, or of the first tokens of a longer one
+    # The first reach + 1 tokens all see each other. Each further token adds 2 * reach + 1 pairs.
+    short = seen * seen
     return int((short + (lengths - seen) * (2 * reach + 1)).sum())
 
 
 def _require_modernbert(config: ModelConfig) -> ModernBertConfig:
-    """Return the configuration, which must be a ModernBertConfig, under that type."""
+    """Return the configuration as a ModernBertConfig. It must be one."""
     assert isinstance(config, ModernBertConfig)
     return config

@@ -1,4 +1,4 @@
-"""Attention over sequences padded to the longest, for devices without attention for flat batches."""
+"""Attention for devices that cannot compute flat batches: sequences are padded to the longest first."""
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ def padded_attention(
 ) -> Tensor:
     """Pad the sequences to the longest, compute attention, and return the result without padding.
 
-    The padding costs computing time too. Arguments and result are described at
+    The padding costs computing time. Arguments and result are explained at
     ``trainer.data.batches.FlatAttention``.
     """
     tokens = len(query)
@@ -27,15 +27,15 @@ def padded_attention(
         return attend_in_flat_windows(query, key, value, ends, reach, dropout, scale)
     starts, lengths = ends[:-1], ends.diff()
     places = torch.arange(longest, dtype=ends.dtype, device=ends.device)
-    # rows: for each sequence and place the row of its token, (N, longest). Places behind the end read any row
-    # and are masked.
+    # rows: for each sequence and each position the row of its token, shape (N, longest). Positions after a
+    # sequence's end get the row of any token, and are masked below.
     rows = (starts[:, None] + places).clamp(max=tokens - 1)
-    # An empty sequence attends to one position, because a softmax over nothing is not finite.
+    # An empty sequence attends to its first position, because a softmax over nothing is not finite.
     mask = (places < lengths[:, None]) | (places == 0)
     query, key, value = (part[rows].transpose(1, 2) for part in (query, key, value))
     attended = F.scaled_dot_product_attention(query, key, value, mask[:, None, None], dropout, scale=scale)
     every = torch.arange(tokens, dtype=ends.dtype, device=ends.device)
-    # Search in the whole ``ends``, not in the view ends[1:]: compiled for a GPU, a search in a view would
-    # search the whole underlying tensor.
+    # Search in all of ``ends``, not in the slice ends[1:]. Compiled for a GPU, a search in a slice wrongly
+    # searches the whole tensor.
     sequence = torch.searchsorted(ends, every, right=True) - 1
     return attended.transpose(1, 2)[sequence, every - starts[sequence]]

@@ -1,4 +1,4 @@
-"""Command lines of other programs, translated to this trainer's configuration. Each program has a TOML file.
+"""Translation of other programs' command lines to this trainer's configuration.
 
-The trainer's other commands never import this package.
+A TOML file describes each program. Only the command ``like`` imports this package.
 """

@@ -1,15 +1,20 @@
-"""Sizes of micro-batches computed from the programs' batch sizes, with errors in the programs' words."""
+"""Micro-batch sizes computed from the batch sizes of other programs, with errors worded as in those
+programs.
+"""
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 
 
 def compute_micro_batch_size(update: int, count: int, *, divides: bool = True) -> int:
     """Return the number of examples in a micro-batch.
 
-    UsageError, in the words of NVIDIA's program, if it is not a whole number.
-    update: examples in an update. count: micro-batches in an update.
-    divides: False for a program that rounds down instead.
+    update: number of examples in an update.
+    count: number of micro-batches in an update.
+    divides: True for a program that refuses a size that is not a whole number, False for one that rounds
+    down.
+    Raises UsageError, worded as in NVIDIA's program, if ``divides`` is set and the size is not a whole
+    number.
     """
     if count < 1:
         raise UsageError(f"Invalid gradient_accumulation_steps parameter: {count}, should be >= 1")
@@ -20,12 +25,12 @@ def compute_micro_batch_size(update: int, count: int, *, divides: bool = True) -
     return update // count
 
 
-def compute_core_batch_size(given: Given, name: str, count: int) -> int:
-    """Return the examples per core if a total batch is divided among ``count`` cores.
+def compute_core_batch_size(flags: ParsedCommandLine, name: str, count: int) -> int:
+    """Return the number of examples per core, if a total batch is divided among ``count`` cores.
 
-    name: flag with the total batch size.
+    name: flag that has the size of the total batch.
     """
-    total: int = given[name]
+    total: int = flags[name]
     if total < 1 or count < 1 or total % count:
         kind = name.partition("_")[0]
         raise UsageError(f"{kind} batch size {total} must be divisible by number of replicas {count}")

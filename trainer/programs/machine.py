@@ -1,6 +1,7 @@
-"""What the translation of a program must know about this machine: GPUs, files and checkpoints.
+"""What the translation of a command line must know about this machine: its GPUs, files and checkpoints.
 
-If a model file is missing, the published shape is used to print a configuration. A run needs the file.
+To print a configuration, a missing model file is replaced by the shape of a published model. A run needs the
+file.
 """
 
 import os
@@ -12,8 +13,8 @@ from typing import Any
 from bertdata.io import storage
 from trainer.programs.shapes import BERT_BASE, BERT_LARGE
 
-KEEP_ALL = 1 << 30
-"""Value of keep_checkpoints for programs that never delete a checkpoint."""
+KEEP_ALL_CHECKPOINTS = 1 << 30
+"""Value of the setting keep_checkpoints for programs that never delete a checkpoint."""
 
 _STATE = re.compile(r'^model_checkpoint_path: "([^"\0]*)"', re.MULTILINE)
 
@@ -21,33 +22,38 @@ _NAMED_SHAPES = {
     "BERT-Base": (re.compile(r"L-12_H-768|(?<![a-z])base(?![a-z])", re.IGNORECASE), BERT_BASE),
     "BERT-Large": (re.compile(r"L-24_H-1024|(?<![a-z])large(?![a-z])", re.IGNORECASE), BERT_LARGE),
 }
-"""For each published model, a pattern of directory names and its shape."""
+"""For each published model, a pattern that the names of its directories match, and its shape."""
 
 _NO_SHAPE = "is not there, so the shape of the model is not shown"
 
 
 def count_gpus(devices: Path = Path("/dev")) -> int:
-    """Return the number of GPUs (/dev/nvidia0 and so on), limited by CUDA_VISIBLE_DEVICES."""
+    """Return the number of GPUs that the program would see: /dev/nvidia0 and so on, limited by
+    CUDA_VISIBLE_DEVICES.
+
+    devices: directory of the machine's devices.
+    """
     there = len(list(devices.glob("nvidia[0-9]*")))
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(there))))
     return min(there, len([name for name in visible.split(",") if name.strip()]))
 
 
 def is_local_file(path: str) -> bool:
-    """Return whether the path is a file on this machine. Remote paths are never checked."""
+    """Return True if the path is a file on this machine. For a remote path, return False without a check."""
     return not storage.is_remote(path) and Path(path.removeprefix("file://")).is_file()
 
 
-def fill_in_shapes(
+def replace_missing_model_files(
     phases: Sequence[Mapping[str, Any]], *, asks_elsewhere: bool = False
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Replace missing model files by known shapes.
+    """Replace missing model files by the shapes of published models.
 
-    Return the configuration keys for each phase, and a warning for each missing file.
+    Returns the configuration keys of each phase, and a warning for each missing file.
 
-    For pre-training, the missing bert_config.json is taken to be BERT-Large's, which the programs ship. For
-    fine-tuning, the path tells the size.
-    asks_elsewhere: check model files in a bucket too, which takes time.
+    In pre-training, a missing bert_config.json is assumed to be BERT-Large's, which the programs include. In
+    fine-tuning, the shape is guessed from the name of the path.
+    phases: configuration keys of each phase.
+    asks_elsewhere: True to check model files in remote storage too, which takes time.
     """
     found, missing = list[dict[str, Any]](), dict[str, str]()
     for keys in phases:
@@ -67,9 +73,9 @@ def fill_in_shapes(
 
 
 def has_checkpoints(output_dir: str) -> bool:
-    """Return whether a local output directory has checkpoints.
+    """Return True if a local output directory has checkpoints.
 
-    TensorFlow's programs then continue without being asked.
+    In such a directory, TensorFlow's programs continue training without being asked.
     """
     if storage.is_remote(output_dir):
         return False
@@ -77,9 +83,9 @@ def has_checkpoints(output_dir: str) -> bool:
 
 
 def find_named_step(output_dir: str) -> int | None:
-    """Return the step of the checkpoint that TensorFlow's file ``checkpoint`` names in a directory.
+    """Return the step of the checkpoint that TensorFlow's file ``checkpoint`` in a directory names.
 
-    None without it.
+    Returns None if there is no such file.
     """
     state = storage.join(output_dir, "checkpoint")
     if not is_local_file(state):

@@ -1,35 +1,40 @@
-"""What programs require of a command line, with errors in the programs' words."""
+"""Checks that other programs make on their command lines, with errors worded as in those programs."""
 
 from collections.abc import Mapping
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 
 
-def list_work(given: Given) -> str:
-    """Return what the flags --do_train, --do_eval and --do_predict ask for, as text: "train, eval"."""
-    return ", ".join(verb for verb in ("train", "eval", "predict") if given.values.get(f"do_{verb}"))
+def describe_work(flags: ParsedCommandLine) -> str:
+    """Return which of --do_train, --do_eval and --do_predict are set, as text, for example "train, eval"."""
+    return ", ".join(verb for verb in ("train", "eval", "predict") if flags.values.get(f"do_{verb}"))
 
 
-def require_flags(given: Given, *names: str) -> None:
-    """Raise UsageError, in absl's words, for the first of these flags without a value."""
+def require_flags(flags: ParsedCommandLine, *names: str) -> None:
+    """Raise UsageError, worded as by absl (the programs' flag parser), for the first of these flags without a
+    value.
+    """
     for name in names:
-        if given[name] is None:
+        if flags[name] is None:
             raise UsageError(f"flag --{name}=None: Flag --{name} must have a value other than None.")
 
 
-def require_work(given: Given, *switches: str) -> None:
-    """Raise UsageError, in the programs' words, if none of these switches is true."""
-    if not any(given[name] for name in switches):
+def require_any_switch(flags: ParsedCommandLine, *switches: str) -> None:
+    """Raise UsageError, worded as in the programs, if none of these switches is set.
+
+    switches: names of flags such as do_train and do_predict.
+    """
+    if not any(flags[name] for name in switches):
         *others, last = (f"`{name}`" for name in switches)
         raise UsageError(f"At least one of {', '.join(others)} or {last} must be True.")
 
 
-def require_files(given: Given, files: Mapping[str, str]) -> None:
-    """Raise UsageError, in the programs' words, for a true switch whose file is not named.
+def require_files(flags: ParsedCommandLine, files: Mapping[str, str]) -> None:
+    """Raise UsageError, worded as in the programs, for a switch that is set without the file that it needs.
 
-    files: flag of the file for each switch.
+    files: for each switch, the name of the flag that has its file.
     """
     for switch, name in files.items():
-        if given[switch] and not given[name]:
+        if flags[switch] and not flags[name]:
             raise UsageError(f"If `{switch}` is True, then `{name}` must be specified.")

@@ -1,34 +1,38 @@
-"""Finding where each value of another program's command line came from: a flag, an environment variable, or
-the program's defaults.
+"""Search for the source of each configuration value that was translated from another program's command line.
+
+A source is a flag, an environment variable, or the program itself with its defaults.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.cli.common.programs.program import Program
 from bertdata.errors import BertDataError
-from trainer.programs.choice import find_meaning
-from trainer.programs.meaning import Meaning
+from trainer.programs.choice import translate_command_line
+from trainer.programs.translated_command import TranslatedCommand
 
 _NOT_THERE = object()
 
 
-def find_sources_by_phase(program: Program, given: Given, meaning: Meaning) -> list[dict[str, str]]:
-    """Return the source of each key in each phase: flags, environment variables, or the program itself.
+def find_sources_by_phase(
+    program: Program, flags: ParsedCommandLine, translated: TranslatedCommand
+) -> list[dict[str, str]]:
+    """Return the source of each configuration key, for each phase.
 
-    A flag is a source of every key whose value would differ without it.
+    A source is the name of a flag or an environment variable, or the name of the program. A flag counts as
+    the source of every key whose value would be another one without the flag.
     """
-    found: list[dict[str, list[str]]] = [{key: [] for key in keys} for keys in meaning.phases]
-    # Translate the command line again without each flag in turn, and compare. This finds sources also for
-    # keys that a program's function computes from several flags, such as accumulation.
-    for flag in (*given.variables, *given.table):
-        if flag.name not in given:
+    found: list[dict[str, list[str]]] = [{key: [] for key in keys} for keys in translated.phases]
+    # Translate the command line again without each flag in turn, and compare the results. This also finds the
+    # sources of keys that are computed from several flags, such as accumulation.
+    for flag in (*flags.variables, *flags.table):
+        if flag.name not in flags:
             continue
         spelled = flag.spellings[-1]
-        without = [] if flag.required else _resolve_without_flag(program, given, flag.name)
-        for number, keys in enumerate(meaning.phases):
-            others = without[number] if len(without) == len(meaning.phases) else keys
+        without = [] if flag.required else _translate_without_flag(program, flags, flag.name)
+        for number, keys in enumerate(translated.phases):
+            others = without[number] if len(without) == len(translated.phases) else keys
             for key, value in keys.items():
                 if flag.key == key or others.get(key, _NOT_THERE) != value:
                     found[number][key].append(spelled)
@@ -37,9 +41,11 @@ def find_sources_by_phase(program: Program, given: Given, meaning: Meaning) -> l
     ]
 
 
-def _resolve_without_flag(program: Program, given: Given, name: str) -> list[Mapping[str, Any]]:
-    """Return the phases of the command line without this flag. Empty if the program needs the flag."""
+def _translate_without_flag(program: Program, flags: ParsedCommandLine, name: str) -> list[Mapping[str, Any]]:
+    """Return the phases that the command line would have without this flag, or [] if the program needs the
+    flag.
+    """
     try:
-        return list(find_meaning(program, given.without(name)).phases)
+        return list(translate_command_line(program, flags.without(name)).phases)
     except (BertDataError, ArithmeticError):
         return []

@@ -1,1 +1,1 @@
-"""The page about a run, and the facts that are read for it from the run's directory."""
+"""The report page about a run, and the facts that are read from the run's directory for it."""

@@ -1,4 +1,4 @@
-"""Tables of facts about runs: what was trained on which data, with which settings and results."""
+"""Tables of facts about runs for a report page: data, settings, progress and results."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,17 +15,19 @@ from bertdata.report.charts.values import DataTable, Value
 from bertdata.report.page.blocks import PathStep
 from bertdata.report.sections.provenance import describe_text_counts
 from trainer.config.settings import Config
-from trainer.logs.charts import name_guess_column
+from trainer.logs.charts import name_baseline_column
 from trainer.logs.recorded_run import RecordedRun, find_columns
 from trainer.tasks.classification.head_labels import MOST_SHOWN, quote_label
 
 _PAGE_ROWS = 25
-_SETTINGS_BESIDE = ("output_dir", "resume", "resume_step", "steps_this_run", "no_progress_bar")
-"""Settings that the tables of a page leave out, because they do not say what is trained."""
+_OMITTED_SETTINGS = ("output_dir", "resume", "resume_step", "steps_this_run", "no_progress_bar")
+"""Settings that the tables leave out, because they do not affect what is trained."""
 
 
 def make_facts_table(runs: Sequence[RecordedRun]) -> DataTable:
-    """Return a table of each run's task, data, device and progress. Facts that no run has are left out."""
+    """Return a table with the task, data, device and progress of each run. Facts that no run has are left
+    out.
+    """
     facts = [_collect_facts(run) for run in runs]
     rows = [(label, *(one[label] for one in facts)) for label in facts[0]]
     told = tuple(row for row in rows if any(row[1:]))
@@ -33,7 +35,7 @@ def make_facts_table(runs: Sequence[RecordedRun]) -> DataTable:
 
 
 def _collect_facts(run: RecordedRun) -> dict[str, str]:
-    """Return facts about the run by label. A fact that is not known is ""."""
+    """Return facts about the run, each with its label. An unknown fact is ""."""
     config, log = run.config, run.log
     start = log.starts[-1] if log.starts else {}
     rate, optimiser = config.get("base_learning_rate"), config.get("optimiser")
@@ -62,21 +64,21 @@ def _collect_facts(run: RecordedRun) -> dict[str, str]:
 
 
 def _format_value(value: Any) -> str:
-    """Return a value of a run's log or settings as text, "" for None."""
+    """Return a value from a run's log or settings as text. None becomes ""."""
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def make_settings_table(runs: Sequence[RecordedRun], *, changed: bool) -> DataTable:
-    """Return a table with a row for each setting.
+    """Return a table with a row for each setting and a column for each run.
 
-    changed: only settings that are not the default, or that differ between the runs.
+    changed: True for only those settings that are not the default or differ between the runs.
     """
     usual = Config.of().as_json()
     rows: list[tuple[Value, ...]] = []
     for name in dict.fromkeys(name for run in runs for name in run.config):
         found = [run.config.get(name) for run in runs]
         is_usual = all(value == usual.get(name) for value in found)
-        if not changed or not (is_usual or name in _SETTINGS_BESIDE):
+        if not changed or not (is_usual or name in _OMITTED_SETTINGS):
             rows.append((f"--{name.replace('_', '-')}", *(_format_setting(value) for value in found)))
     caption = "Settings that are not the defaults" if changed else "All settings"
     columns = ("setting", *(run.name for run in runs))
@@ -85,7 +87,7 @@ def make_settings_table(runs: Sequence[RecordedRun], *, changed: bool) -> DataTa
 
 
 def make_evaluations_table(runs: Sequence[RecordedRun]) -> DataTable | None:
-    """Return a table with a row for each evaluation, or None if there are none."""
+    """Return a table with a row for each evaluation, or None if no run has evaluations."""
     columns = _add_guess_columns([name for name in find_columns(runs, "evaluations") if name != "step"])
     rows: list[tuple[Value, ...]] = []
     for phase in (phase for run in runs for phase in run.phases):
@@ -101,11 +103,12 @@ def make_evaluations_table(runs: Sequence[RecordedRun]) -> DataTable | None:
 
 
 def _add_guess_columns(columns: Sequence[str]) -> list[str]:
-    """Return the columns, each followed by the column with the score of a baseline (always guessing the most
-    frequent label) if the table has that column.
+    """Return the columns, each followed by the column with its baseline if the table has one.
+
+    The baseline is the score of always guessing the most frequent label.
     """
-    # two columns of results may share a column with the score of guessing
-    results = {name_guess_column(column): column for column in columns}
+    # Two columns of results may have the same baseline, which is then shown once.
+    results = {name_baseline_column(column): column for column in columns}
     own = [column for column in columns if column not in results]
     after = {column: guess for guess, column in results.items() if guess in columns}
     return [name for column in own for name in (column, after.get(column)) if name is not None]
@@ -119,7 +122,9 @@ _UNITS = {
 
 
 def make_data_path(run: RecordedRun) -> tuple[PathStep, ...]:
-    """Return the steps of a picture of the data's path: training datasets, the run, evaluation datasets."""
+    """Return the steps of a picture that shows the data's way: training datasets, the run, evaluation
+    datasets.
+    """
     done = (
         ("task", _find_run_task(run)),
         ("updates", f"{run.updates:,}"),
@@ -127,14 +132,17 @@ def make_data_path(run: RecordedRun) -> tuple[PathStep, ...]:
     )
     return (
         *_iterate_dataset_steps("Trained on", run.config.get("train_data")),
-        PathStep(f"Run {run.path}", _drop_empty(*done)),
+        PathStep(f"Run {run.path}", _drop_empty_facts(*done)),
         *_iterate_dataset_steps("Evaluated on", run.config.get("eval_data")),
     )
 
 
 def _iterate_dataset_steps(kind: str, given: object) -> Iterator[PathStep]:
-    """Yield a step of the picture for each dataset at the paths of a setting. If a dataset no longer exists,
-    its step says so.
+    """Yield a step of the picture for each dataset that a setting names. The step says if the dataset no
+    longer exists.
+
+    kind: label of the step.
+    given: value of the setting.
     """
     for path in _split_setting_paths(given):
         try:
@@ -144,7 +152,10 @@ def _iterate_dataset_steps(kind: str, given: object) -> Iterator[PathStep]:
 
 
 def _make_dataset_step(kind: str, found: FoundDataset) -> PathStep:
-    """Return the step of the picture for a dataset, with facts from the dataset's manifest."""
+    """Return the picture's step for a dataset, with facts from the dataset's manifest.
+
+    kind: label of the step.
+    """
     title = f"{kind} {found.path}"
     if found.manifest is None:
         return PathStep(title, (("files", f"{len(found.shards):,}"), ("manifest", "none")))
@@ -154,7 +165,7 @@ def _make_dataset_step(kind: str, found: FoundDataset) -> PathStep:
     fill = tokens / (examples * length) if length and examples else 0
     return PathStep(
         title,
-        _drop_empty(
+        _drop_empty_facts(
             ("objective", manifest.plan.objective or DEFAULT_OBJECTIVE),
             ("shards", f"{len(manifest.shards):,}"),
             ("examples", f"{examples:,}"),
@@ -167,11 +178,12 @@ def _make_dataset_step(kind: str, found: FoundDataset) -> PathStep:
 
 
 def describe_data_overlap(run: RecordedRun) -> Iterator[str]:
-    """Yield sentences about how many evaluation texts the run was trained on. The datasets' manifests are
-    compared by text parts (the files from which shards were made) and by shards.
+    """Yield sentences about how many evaluation texts the run was also trained on.
+
+    This is found by comparing the manifests of the datasets: their text files and their shards.
     """
     training, held_out = run.config.get("train_data"), run.config.get("eval_data")
-    # the data were moved or deleted, which their steps in the picture say already
+    # If the data were moved or deleted, the steps of the picture say so already.
     with suppress(BertDataError):
         for path in _split_setting_paths(training):
             for found in find_datasets(path):
@@ -185,13 +197,15 @@ def describe_data_overlap(run: RecordedRun) -> Iterator[str]:
             yield f"evaluation files in training: {shared} of {len(evaluated.shards)}"
 
 
-def _drop_empty(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the facts (label, value) whose value is not empty."""
+def _drop_empty_facts(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the facts (pairs of label and value) without those whose value is empty."""
     return tuple((name, value) for name, value in facts if value)
 
 
 def _split_setting_paths(given: object) -> list[str]:
-    """Return the paths of a setting. A text that cannot be split into paths is returned unchanged."""
+    """Return the paths in the value of a setting. A text that cannot be split into paths is returned as the
+    only path.
+    """
     if not isinstance(given, str):
         return []
     with suppress(BertDataError):
@@ -200,12 +214,14 @@ def _split_setting_paths(given: object) -> list[str]:
 
 
 def _find_run_task(run: RecordedRun) -> str:
-    """Return the run's task, or ""."""
+    """Return the name of the run's task, or "" if it is not known."""
     return str(run.state.get("task") or run.config.get("task") or "")
 
 
 def _format_labels(config: Mapping[str, Any]) -> str:
-    """Return the labels that a run has learned, with their numbers, or ""."""
+    """Return the labels that the run has learned as text, each with its number. "" if the task has no
+    labels.
+    """
     labels = config.get("labels")
     if not isinstance(labels, list) or not labels:
         return ""
@@ -215,7 +231,7 @@ def _format_labels(config: Mapping[str, Any]) -> str:
 
 
 def _describe_model_size(run: RecordedRun) -> str:
-    """Return the model's size in words, or ""."""
+    """Return the size of the run's model in words, or "" if it is not known."""
     model = run.state.get("model", {})
     if not {"num_hidden_layers", "hidden_size", "num_attention_heads"} <= model.keys():
         return ""
@@ -226,10 +242,10 @@ def _describe_model_size(run: RecordedRun) -> str:
 
 
 def _describe_progress(run: RecordedRun) -> str:
-    """Return how many updates were made of those planned, and how the run ended."""
+    """Return in words how many of the planned updates were made, and how the run ended."""
     steps = run.config.get("steps")
     if isinstance(steps, int):
-        # the number of steps in the unit in which the run's tables count
+        # Tables may count each update as several steps, so convert the number of updates to such steps.
         steps *= int(run.config.get("steps_per_update") or 1)
     status = run.log.events.get("run_stop")
     last = run.phases[-1]
@@ -240,12 +256,12 @@ def _describe_progress(run: RecordedRun) -> str:
 
 
 def _format_setting(value: Any) -> Value:
-    """Return a setting's value as text, None if it is not set."""
+    """Return the value of a setting as text, or None if it is not set."""
     if value is None:
         return None
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _convert_whole_number(value: float | None) -> Value:
-    """Return the value as int if it is a whole number."""
+    """Return a whole number as int, so that it is shown without ".0". Return other values unchanged."""
     return int(value) if value is not None and value.is_integer() and abs(value) >= 1 else value

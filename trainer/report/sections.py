@@ -1,4 +1,4 @@
-"""The sections of a page about a run, or about several runs in the same charts."""
+"""The sections of a report page about one run, or about several runs that are compared."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from bertdata.report.charts.line_chart import LineChart
 from bertdata.report.charts.values import DataTable
 from bertdata.report.page.blocks import ChartBlock, PageContent, Prose, StepsBlock
 from bertdata.report.page.page import ReportPage, ReportSection
-from trainer.logs.charts import OPTIMISER, SPEED, make_charts, make_learned_charts
+from trainer.logs.charts import OPTIMISER, SPEED, make_charts, make_result_charts
 from trainer.logs.recorded_run import RecordedRun
 from trainer.report.facts import (
     describe_data_overlap,
@@ -27,17 +27,17 @@ _GUESS_NOTE = (
 
 
 def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
-    """Return the page about the runs. Its title has their names."""
+    """Return the report page about the runs. Its title contains their names."""
     title = f"{'Runs' if len(runs) > 1 else 'Run'}: {', '.join(run.name for run in runs)}"
     sections = [
         ReportSection(
-            "What was trained", (make_facts_table(runs), *_draw_data(runs), *_make_data_notes(runs))
+            "What was trained", (make_facts_table(runs), *_draw_data_paths(runs), *_make_data_notes(runs))
         ),
-        ReportSection("Loss and accuracy", _make_chart_blocks(make_learned_charts(runs)), _GUESS_NOTE),
+        ReportSection("Loss and accuracy", _make_chart_blocks(make_result_charts(runs)), _GUESS_NOTE),
         ReportSection("Evaluations", tuple(filter(None, [make_evaluations_table(runs)]))),
         ReportSection("Optimiser", _make_chart_blocks(make_charts(OPTIMISER, runs))),
         ReportSection("Speed", _make_chart_blocks(make_charts(SPEED, runs))),
-        ReportSection("Division of the model", tuple(_draw_plans(runs))),
+        ReportSection("Division of the model", tuple(_draw_split_plans(runs))),
         ReportSection("Settings", tuple(_make_settings_tables(runs))),
     ]
     return ReportPage(
@@ -48,31 +48,35 @@ def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
 
 
 def _make_chart_blocks(charts: Sequence[LineChart]) -> tuple[PageContent, ...]:
-    """Return the charts as blocks of the HTML page."""
+    """Return the charts as content of the HTML page."""
     return tuple(map(ChartBlock, charts))
 
 
-def _draw_data(runs: Sequence[RecordedRun]) -> list[PageContent]:
-    """Return a picture of each run's data, from dataset to evaluation."""
+def _draw_data_paths(runs: Sequence[RecordedRun]) -> list[PageContent]:
+    """Return a picture for each run that shows the way of its data, from training datasets to evaluation
+    datasets.
+    """
     found = [(run.name, make_data_path(run)) for run in runs]
     return [StepsBlock(f"Data of {name}", steps) for name, steps in found if len(steps) > 1]
 
 
 def _make_data_notes(runs: Sequence[RecordedRun]) -> Iterator[Prose]:
-    """Yield notes on how the evaluation data of each run overlap with its training data."""
+    """Yield notes about evaluation texts that the runs were also trained on."""
     for run in runs:
         if notes := list(describe_data_overlap(run)):
             yield Prose(*notes)
 
 
 def _make_settings_tables(runs: Sequence[RecordedRun]) -> list[DataTable]:
-    """Return a table of the changed settings and one of all settings, if a run has any."""
+    """Return a table of the settings that were changed, and a table of all settings. [] if no run has
+    settings.
+    """
     tables = [make_settings_table(runs, changed=changed) for changed in (True, False)]
     return [table for table in tables if table.rows]
 
 
-def _draw_plans(runs: Sequence[RecordedRun]) -> Iterator[PageContent]:
-    """Yield the plan of each run whose model was divided over devices, if the plan was kept."""
+def _draw_split_plans(runs: Sequence[RecordedRun]) -> Iterator[PageContent]:
+    """Yield the plan of each run whose model was divided over several devices, if the run has kept it."""
     for run in runs:
         paths = [storage.join(run.path, _KEPT_PLAN), run.config.get("plan"), run.config.get("save_plan")]
         path = next((path for path in paths if isinstance(path, str) and storage.exists(path)), None)
@@ -83,7 +87,7 @@ def _draw_plans(runs: Sequence[RecordedRun]) -> Iterator[PageContent]:
 
 
 def _find_faults(run: RecordedRun) -> list[str]:
-    """Return the run's faults: an end without success, and numbers that are not finite."""
+    """Return what went wrong in the run: an end without success, or numbers that are not finite."""
     faults = []
     if run.log.events.get("run_stop") == "aborted":
         faults.append(f"{run.path}: ended as aborted after update {run.updates:,}")

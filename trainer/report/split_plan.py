@@ -1,4 +1,4 @@
-"""A plan (how a model is divided over devices) as a block of a page, with its schedule and its stages."""
+"""A plan (how a model is divided over devices) as content of a report page: its schedule and its stages."""
 
 import re
 
@@ -10,15 +10,24 @@ from trainer.splitting.show.table import format_devices, format_layers
 
 _SIZE = re.compile(r" width='\d+' height='\d+' role='img'")
 _PAPER = re.compile(r"(<rect width='\d+' height='\d+' fill=)'white'/>")
-_INK = {"#000": "ink", "#333": "ink", "#555": "faint", "#888": "faint", "#999": "faint", "#ececec": "grid"}
-"""For each colour of the plan's picture, the page's colour that replaces it. Colours of forward and backward
-passes stay.
+_PAGE_COLOURS = {
+    "#000": "ink",
+    "#333": "ink",
+    "#555": "faint",
+    "#888": "faint",
+    "#999": "faint",
+    "#ececec": "grid",
+}
+"""For each colour in the picture of a plan, the colour of the page's theme that replaces it. The colours of
+forward and backward passes are not replaced.
 """
 
 
 def draw_plan_file(path: str, run: str) -> DrawingBlock:
-    """Return the page's block about the plan in a file: a picture of its schedule, and a table of stages.
+    """Return the page's content about a plan: a picture of its schedule, and a table of its stages.
 
+    path: file of the plan.
+    run: name of the run.
     Raises SettingsError if the file cannot be read as a plan.
     """
     plan = read_plan(path)
@@ -33,16 +42,18 @@ def draw_plan_file(path: str, run: str) -> DrawingBlock:
 
 
 def _fit_into_page(svg: str) -> str:
-    """Return the SVG picture as wide as the page, in the page's light or dark colours."""
+    """Return the SVG picture with the width of the page and with colours that suit its light and dark
+    theme.
+    """
     svg = _SIZE.sub(" class='chart wide'", svg, count=1)
     svg = _PAPER.sub(r"\1'var(--paper)'/>", svg, count=1)
-    for colour, name in _INK.items():
+    for colour, name in _PAGE_COLOURS.items():
         svg = re.sub(rf"='{colour}'", f"='var(--{name})'", svg)
     return svg
 
 
 def _make_stages_table(plan: Plan, title: str) -> DataTable:
-    """Return the plan's stages as a table."""
+    """Return a table of the plan's stages (consecutive layers on the same devices)."""
     columns = ("stage", "layers", "devices", "forward (ms)", "backward (ms)", "memory (GiB)")
     rows = [
         (

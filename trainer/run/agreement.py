@@ -1,10 +1,11 @@
 """Comparison of the workers' versions, settings, data and weights. Workers that differ must not train
 together.
 
-Workers that differ would raise no error: one would follow another schedule, use another precision or read
-other examples. At the start each worker describes its versions, settings and data in a few lines of text. The
-workers exchange a digest of their lines (64 bytes) and exchange the lines themselves only if the digests
-differ. Paths and settings that concern a single machine, or only rank 0, are not compared.
+Without the comparison no error would tell: a worker that differs would follow another learning-rate schedule,
+use another precision or read other examples. At the start, each worker describes its versions, settings and
+data in a few lines of text. The workers exchange a digest of their lines (64 bytes), and exchange the lines
+themselves only if the digests differ. Settings that concern a single machine, or only rank 0, are not
+compared.
 """
 
 import json
@@ -27,48 +28,51 @@ from trainer.devices.device import Device
 from trainer.errors import TrainerError
 from trainer.update.worker import Runtime
 
-_READ_BY_ONE = (
+_PATH_SETTINGS = (
     *("start_from_ckpt", "resume_from", "plan", "train_data", "eval_data"),
     *("task_dir", "task_train_file", "task_eval_file", "task_predict_file"),
 )
-"""Settings that are paths, which may differ between machines. Either the contents at the paths are compared
-instead, or only rank 0 reads the path, for all workers.
+"""Settings with paths, which may differ between machines. Either the contents of the files are compared
+instead, or only rank 0 reads the path.
 """
 
-_OF_ONE_WORKER = (
+_UNCOMPARED_SETTINGS = (
     *("output_dir", "save_plan", "model_config", "vocab", "dist", "world_size", "collective"),
     *(key for section in ("reports", "loggers") for key in list_section_keys(section) if key != "log_every"),
 )
-"""Settings of one machine or of rank 0 alone, and settings that are compared in another form."""
+"""Settings that are not compared, because they concern one machine or only rank 0, or are compared in another
+form.
+"""
 
 _MOST_NAMED = 5
 
 Lines = Mapping[str, str]
-"""What a worker compares with the others: names and values as text, such as {"--seed": "1"}."""
+"""What a worker compares with the others: values as text by their names, such as {"--seed": "1"}."""
 
 
-def agree_on_settings(runtime: Runtime, phases: Sequence[Config]) -> None:
-    """End all workers with a SettingsError unless they have the same versions and settings."""
-    if runtime.workers.size == 1:
+def check_same_settings(runtime: Runtime, phases: Sequence[Config]) -> None:
+    """End all workers with a SettingsError unless all have the same versions and settings."""
+    if runtime.collective.size == 1:
         return
     lines = _find_versions() | {"number of phases": str(len(phases))}
     for config in phases:
         of_phase = f"phase {config.phase}'s " if len(phases) > 1 else ""
         lines |= {f"{of_phase}{name}": value for name, value in _describe_settings(config).items()}
     lines["device"] = runtime.device.name
-    size = phases[0].workers.world_size or runtime.workers.size
+    size = phases[0].workers.world_size or runtime.collective.size
     lines[format_flag("world_size")] = str(size)
     lines["FORCE_WEIGHT_SYNC"] = os.environ.get("FORCE_WEIGHT_SYNC", "not given")
     remedy = "start all workers with the same settings, on the same versions"
     _require_equal_lines(runtime, lines, SettingsError, remedy)
 
 
-def agree_on_data(runtime: Runtime, datasets: Mapping[str, OpenedDataset]) -> None:
-    """End all workers with a DatasetError unless they have opened the same data.
+def check_same_data(runtime: Runtime, datasets: Mapping[str, OpenedDataset]) -> None:
+    """End all workers with a DatasetError unless all have opened the same data.
 
-    datasets: opened datasets by the name of their flag. Their paths may differ between workers.
+    datasets: opened datasets, each by the name of the flag that has its path. Paths may differ between
+    workers.
     """
-    if runtime.workers.size == 1:
+    if runtime.collective.size == 1:
         return
     lines = dict[str, str]()
     for name, data in datasets.items():
@@ -82,16 +86,16 @@ def agree_on_data(runtime: Runtime, datasets: Mapping[str, OpenedDataset]) -> No
     _require_equal_lines(runtime, lines, DatasetError, "give every worker the same data, copied whole")
 
 
-def agree_on_weights(runtime: Runtime, name: str, weights: Sequence[Tensor], *, step: int) -> None:
-    """End all workers with an error if two of them hold the same weights with different bits.
+def check_same_weights(runtime: Runtime, name: str, weights: Sequence[Tensor], *, step: int) -> None:
+    """End all workers with an error if two workers that hold the same weights have different bits in them.
 
+    The comparison reads each weight once on the device, and copies one number per weight to the host.
     name: name of the part of the model that this worker holds. Only workers with equal names are compared.
     step: number of the update, for the message.
-    The comparison reads each weight once on the device and copies one number per weight to the host.
     """
-    if runtime.workers.size == 1:
+    if runtime.collective.size == 1:
         return
-    found = runtime.workers.gather([name, compute_weights_digest(runtime.device, weights)])
+    found = runtime.collective.gather([name, compute_weights_digest(runtime.device, weights)])
     ranks: dict[str, tuple[int, str]] = {}
     for rank, (held, digest) in enumerate(found):
         first, expected = ranks.setdefault(held, (rank, digest))
@@ -106,25 +110,25 @@ def agree_on_weights(runtime: Runtime, name: str, weights: Sequence[Tensor], *, 
 
 
 def compute_weights_digest(device: Device, weights: Sequence[Tensor]) -> str:
-    """Return a digest that differs if any bit of a weight differs, with near certainty."""
+    """Return a digest of the weights. If any bit of a weight differs, the digest almost certainly differs."""
     if not weights:
         return ""
-    # other devices cannot reinterpret a tensor as another type
+    # Other devices cannot read the bytes of a tensor as another type.
     if device.torch_device.type not in ("cpu", "cuda"):
         weights = [device.to_host(weight) for weight in weights]
-    sums = torch.stack([_sum_of_bits(weight.detach()) for weight in weights])
+    sums = torch.stack([_sum_as_integers(weight.detach()) for weight in weights])
     return md5(repr(sums.tolist()).encode(), usedforsecurity=False).hexdigest()
 
 
-def _sum_of_bits(weight: Tensor) -> Tensor:
+def _sum_as_integers(weight: Tensor) -> Tensor:
     """Return the sum of the weight's bytes, read as 64-bit integers, modulo 2**64.
 
-    The last elements, which do not fill 64 bits, are added one by one. Summing 32-bit integers would take
-    four times as long, because torch converts them to 64 bits first.
+    The last elements may not fill 64 bits. They are added one by one. Summing 32-bit integers instead would
+    take four times as long, because torch converts them to 64 bits first.
     """
     flat = weight.contiguous().flatten()
-    # view(int64) needs an address that is a multiple of 8 bytes. A weight that is a part of a larger tensor
-    # may begin elsewhere, so it is copied.
+    # view(int64) needs an address that is a multiple of 8 bytes. A weight that is a slice of a larger tensor
+    # may have another address, so it is copied first.
     each = 8 // flat.element_size()
     if flat.storage_offset() % each:
         flat = flat.clone()
@@ -134,30 +138,33 @@ def _sum_of_bits(weight: Tensor) -> Tensor:
 
 
 def _find_versions() -> dict[str, str]:
-    """Return the versions of bertdata and torch."""
+    """Return the versions of bertdata and torch, by name."""
     return {"bertdata": __version__, "torch": str(torch.__version__)}
 
 
 def _describe_settings(config: Config) -> dict[str, str]:
-    """Return the settings of a phase by their flags.
+    """Return the settings of a phase as text, by their flags.
 
-    For a path that each machine may have elsewhere the line says only whether the path is set.
+    For a path that may differ between machines, the text only says whether it is set.
     """
     keys = config.as_json()
     keys |= keys.pop(DEVICE_OPTIONS)
-    keys["device"] = None  # the name of the device that was chosen is compared instead
+    # workers may have asked for "auto", so the name of the chosen device is compared instead
+    keys["device"] = None
     model = {f"the model's {name}": value for name, value in config.model_settings.items()}
     lines = dict[str, str]()
     for name, value in keys.items():
-        if name in _READ_BY_ONE:
+        if name in _PATH_SETTINGS:
             lines[format_flag(name)] = "not given" if value is None else "given"
-        elif name not in _OF_ONE_WORKER:
+        elif name not in _UNCOMPARED_SETTINGS:
             lines[format_flag(name)] = "not given" if value is None else json.dumps(value)
     return lines | {name: json.dumps(value) for name, value in model.items()}
 
 
 def _compute_data_digest(data: OpenedDataset) -> str:
-    """Return a digest of the dataset. A file without a checksum in a manifest counts by its size."""
+    """Return a digest of the dataset's contents. A file without a checksum in a manifest is represented by
+    its size.
+    """
     sizes = [_find_file_size(shard) for shard in data.shards if shard.md5 is None]
     return md5(f"{data.digest} {sizes}".encode(), usedforsecurity=False).hexdigest()[:16]
 
@@ -168,15 +175,22 @@ def _find_file_size(shard: Shard) -> int:
 
 
 def _require_equal_lines(runtime: Runtime, lines: Lines, kind: type[BertDataError], remedy: str) -> None:
-    """End all workers with an error of class ``kind`` if a worker's lines differ from another's."""
+    """End all workers with an error if the lines of two workers differ.
+
+    kind: class of the error.
+    remedy: what the user can do about it, for the message.
+    """
     digest = md5(json.dumps(lines).encode(), usedforsecurity=False).hexdigest()
-    if len(set(runtime.workers.gather(digest))) == 1:
+    if len(set(runtime.collective.gather(digest))) == 1:
         return
-    runtime.stop_all(kind(f"{describe_difference(runtime.workers.gather(dict(lines)))}; {remedy}"))
+    runtime.stop_all(kind(f"{describe_difference(runtime.collective.gather(dict(lines)))}; {remedy}"))
 
 
 def describe_difference(found: Sequence[Lines]) -> str:
-    """Describe the first difference between the workers' lines, with all values, and name the others.
+    """Describe the first difference between the workers' lines with all its values, and name the other
+    differences.
+
+    found: the lines of each worker, by rank.
 
     >>> describe_difference([{"--seed": "1"}, {"--seed": "1"}, {"--seed": "2"}])
     'workers differ: --seed is 1 on workers 0 and 1, 2 on worker 2'
@@ -197,7 +211,7 @@ def describe_difference(found: Sequence[Lines]) -> str:
 
 
 def _format_ranks(ranks: Sequence[int]) -> str:
-    """Return the ranks in words: "worker 2", "workers 0, 1 and 2", or "workers 0, 1, 2, 3, 4 and 3 more"."""
+    """Return the ranks in words, for example "worker 2" or "workers 0, 1 and 2". At most five are listed."""
     if len(ranks) == 1:
         return f"worker {ranks[0]}"
     named = list(map(str, ranks))

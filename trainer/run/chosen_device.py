@@ -1,4 +1,4 @@
-"""Choosing the device for ``--device auto``, and writing a line about the choice to the log."""
+"""Opening of the device that ``--device auto`` chooses, with a line about the choice in the log."""
 
 from bertdata.io.terminal import say_error
 from trainer.config.settings import Config
@@ -9,7 +9,9 @@ from trainer.workers.launchers import find_local_rank, find_rank
 
 
 def open_chosen_device(config: Config) -> Device:
-    """Return the chosen device. Rank 0 logs its name, or why no accelerator is used."""
+    """Open and return the device. With "auto", rank 0 logs which one was chosen, or why it is not an
+    accelerator.
+    """
     chosen, reason = choose_device(config)
     device = find_device(set_device(config, chosen), find_local_rank())
     if find_rank()[0] == 0:

@@ -1,4 +1,4 @@
-"""Time spent on compiling, which is kept out of the logged speed, and the run of ``--compile-only``."""
+"""Compiling of the model: measuring its time, which the logged speed leaves out, and ``--compile-only``."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,21 +16,22 @@ Made = TypeVar("Made")
 
 
 class CompileTimes:
-    """Measures the time spent compiling. It stores the sizes of micro-batches that the compiled model has
-    already seen.
+    """Measures how long the model is compiled, and remembers for which sizes of micro-batches it was
+    compiled.
 
-    The model is compiled for each size when a micro-batch of that size first arrives.
+    The model is compiled for a size when the first micro-batch of that size arrives.
     """
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self._log = log
-        self._sizes = set[tuple[int, int]]()  # tokens, masked slots
+        self._sizes = set[tuple[int, int]]()  # pairs of (tokens, masked slots)
 
     def measure(self, updates: Sequence[Update], make: Callable[[], Made]) -> tuple[Made, float]:
-        """Call ``make``. Return its result and the seconds that it spent compiling.
+        """Call ``make`` and return (its result, seconds of compiling).
 
-        The whole time of the call counts as compiling if a micro-batch has a new size. Otherwise the seconds
-        are 0.
+        If one of the micro-batches has a new size, the time of the whole call counts as compiling. Otherwise
+        the seconds are 0.
+        updates: the updates that ``make`` makes.
         """
         batches = (batch for update in updates for batch in update.batches)
         sizes = {(batch.input_ids.numel(), batch.masked_lm_ids.numel()) for batch in batches}
@@ -47,7 +48,7 @@ class CompileTimes:
 
 
 def compile_shapes(training: Training, planned: PlannedUpdates) -> Training:
-    """Compile the model for every usual shape of a micro-batch, without training."""
+    """Compile the model for the usual sizes of micro-batches, without training it."""
     runtime, form = planned.runtime, planned.form()
     runtime.log("compiling")
     updates: list[list[Sequence[Batch]]] = [[[blank]] for blank in form.make_blank_batches()]
@@ -55,7 +56,7 @@ def compile_shapes(training: Training, planned: PlannedUpdates) -> Training:
         with closing(planned.loader(form, training.state)) as loader:
             updates = [[next(loader).batches for _ in range(runtime.device.updates_per_call)]]
     strategy, first = training.strategy, training.state.update_number
-    # only strategies of devices with separate programs (IPU) have a method ``compile``
+    # Only the strategy of devices with separate programs (IPUs) has a method ``compile``.
     make = getattr(strategy, "compile", None)
     for micro_batches in updates:
         (make or partial(compile_by_updates, strategy))(micro_batches, first)
@@ -69,10 +70,11 @@ def compile_shapes(training: Training, planned: PlannedUpdates) -> Training:
 
 
 def compile_by_updates(strategy: Strategy, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
-    """Compile the model for the shapes of these updates, by making the updates with learning rate 0.
+    """Compile the model for the sizes of these updates' micro-batches, by making the updates with learning
+    rate 0.
 
-    The weights must not be used afterwards. Updates are repeated because the optimiser has moments only after
-    the first one, and may then need another graph.
+    The weights must not be used afterwards. Some devices need to make the updates twice: the optimiser has
+    moments only after the first time, and may then need another compiled graph.
     """
     device = strategy.worker.device
     for _ in range(device.updates_to_compile):

@@ -1,4 +1,6 @@
-"""Copying of directories from one worker's machine to the others: a checkpoint, or the features of a task."""
+"""Copying of a directory from one machine to the others: a checkpoint, or the features (token ids) of a
+task.
+"""
 
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -10,36 +12,39 @@ from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.whole_directory import open_directory
 from trainer.update.worker import Runtime
 
-_PIECE_BYTES = 1 << 24  # bytes of a file that are sent in one exchange
+_PIECE_BYTES = 1 << 24  # number of bytes of a file that are sent in one exchange
 
 
 def copy_features(runtime: Runtime, made: str | None) -> str | None:
-    """Return the path of the features on this worker's machine, below its output_dir.
+    """Return the path of the features (a dataset of token ids) on this worker's machine, below its
+    output_dir.
 
-    Machines that lack the features get a copy from rank 0.
-    made: path on rank 0, below its output_dir. None if there are no features.
+    Rank 0 sends a copy to the machines that do not have the features.
+    made: path of the features on rank 0, below its output_dir. None if there are no features.
     """
-    if made is None or runtime.workers.size == 1:
+    if made is None or runtime.collective.size == 1:
         return made
     output_dir = str(runtime.config.run.output_dir)
-    name = runtime.workers.broadcast_object(made.removeprefix(output_dir).strip("/"))
+    name = runtime.collective.broadcast_object(made.removeprefix(output_dir).strip("/"))
     here = storage.join(output_dir, name)
-    is_first = runtime.workers.local_rank == 0
+    is_first = runtime.collective.local_rank == 0
     lacks = is_first and not storage.exists(storage.join(here, MANIFEST_NAME))
-    if any(runtime.workers.gather(lacks)):
+    if any(runtime.collective.gather(lacks)):
         target = Path(here.removeprefix("file://")) if lacks else None
-        path = Path(made.removeprefix("file://")) if runtime.workers.rank == 0 else None
+        path = Path(made.removeprefix("file://")) if runtime.collective.rank == 0 else None
         copy_directory(runtime, 0, path, target)
     return here
 
 
 def copy_directory(runtime: Runtime, source: int, path: Path | None, target: Path | None) -> None:
-    """Copy a directory's files from the worker of rank ``source`` to the workers that lack it.
+    """Copy the files of a directory from one worker to the workers that do not have it. All workers must call
+    this.
 
-    path: the directory on the source, None on all other workers.
-    target: where the copy appears, once complete, on a worker that lacks it. None on the others. Every worker
-    must call this. Checksums are not compared here, because readers of the directory compare them: one of its
-    files contains the md5s of the others.
+    Checksums are not compared here, because whoever reads the directory compares them: one of its files
+    contains the md5 of each other file.
+    source: rank of the worker that has the directory.
+    path: the directory on that worker, None on all other workers.
+    target: path at which the complete copy appears on a worker that lacks the directory, None on all others.
     """
 
     def make_folder() -> None:
@@ -51,12 +56,12 @@ def copy_directory(runtime: Runtime, source: int, path: Path | None, target: Pat
 
 
 def _copy_files(runtime: Runtime, source: int, path: Path | None, target: Path | None) -> None:
-    """Send the names and sizes of the directory's files, then the content of one file after the other."""
+    """Send the names and sizes of the directory's files, then the contents of one file after the other."""
     sizes = None
     if path is not None:
         files = [file for file in sorted(path.rglob("*")) if file.is_file()]
         sizes = {str(file.relative_to(path)): file.stat().st_size for file in files}
-    sizes = runtime.workers.gather(sizes)[source]
+    sizes = runtime.collective.gather(sizes)[source]
     with nullcontext() if target is None else open_directory(target, _is_never_same) as growing:
         for name, size in sizes.items():
             if growing is not None:
@@ -65,15 +70,17 @@ def _copy_files(runtime: Runtime, source: int, path: Path | None, target: Path |
 
 
 def _is_never_same(one: Path, other: Path) -> bool:
-    """Return False, so that a directory at the target is replaced. It is damaged or incomplete."""
+    """Return False: a directory that already exists at the target is damaged or incomplete, and must be
+    replaced.
+    """
     return False
 
 
 def _copy_file(runtime: Runtime, source: int, path: Path | None, target: Path | None, size: int) -> None:
-    """Copy one file in pieces.
+    """Copy one file, piece by piece.
 
-    An error while writing is raised after the last piece, because every worker must take part in all
-    exchanges.
+    Every worker must take part in all exchanges. So an error while writing is raised only after the last
+    piece.
     """
     failure = None
     with ExitStack() as files:
@@ -81,14 +88,14 @@ def _copy_file(runtime: Runtime, source: int, path: Path | None, target: Path | 
         written = target and files.enter_context(target.open("wb"))
         for start in range(0, size, _PIECE_BYTES):
             count = min(_PIECE_BYTES, size - start)
-            # number of 32-bit integers for these bytes, since every collective can exchange 32-bit integers
+            # Send the bytes as 32-bit integers, which every collective can exchange.
             words = -(-count // 4)
             piece = torch.zeros(words, dtype=torch.int32)
             if read:
                 padded = bytearray(read.read(count)).ljust(4 * words, b"\0")
                 piece = torch.frombuffer(padded, dtype=torch.int32)
             piece = piece.to(runtime.device.torch_device)
-            runtime.workers.broadcast([piece], source)
+            runtime.collective.broadcast([piece], source)
             if written and failure is None:
                 try:
                     written.write(runtime.device.to_host(piece).numpy().tobytes()[:count])

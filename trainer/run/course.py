@@ -1,4 +1,6 @@
-"""Sizes of a phase's updates when they grow in a batch warm-up, and the tokens before each update."""
+"""The sizes of a phase's updates, which grow in a batch warm-up, and the number of tokens before each
+update.
+"""
 
 import math
 from bisect import bisect_right
@@ -17,10 +19,11 @@ from trainer.data.examples import Rows
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stretch:
-    """Consecutive updates of one size, beginning with update ``start``.
+    """A stretch: consecutive updates of the same size.
 
+    start: number of the first update.
     micro_batches: micro-batches per update that each copy of the model computes.
-    before: micro-batches that each copy computes in all updates before ``start`` together.
+    before: micro-batches that each copy has computed in all updates before ``start``.
     """
 
     start: int
@@ -30,11 +33,13 @@ class Stretch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpdateCourse:
-    """Sizes of all updates of a phase, as a list of stretches of equal size.
+    """The course of a phase: the sizes of all its updates, as stretches of updates of equal size.
 
-    The course is a function of configuration and data, so it is the same on every worker and after a resume.
-    tokens: tokens of one micro-batch per copy, summed over the copies, estimated by the mean row length.
-    warmup_tokens: tokens over which the learning rate rises. 0: the rate follows the schedule alone.
+    It follows from configuration and data alone, so it is the same on every worker and after a resume.
+    tokens: tokens of a micro-batch, summed over the copies of the model. It is estimated from the mean length
+    of rows.
+    warmup_tokens: number of tokens over which the learning rate rises. 0: only the schedule determines the
+    rate.
     """
 
     stretches: tuple[Stretch, ...]
@@ -42,38 +47,44 @@ class UpdateCourse:
     warmup_tokens: int = 0
 
     def micro_batches(self, update: int) -> int:
-        """Return the number of micro-batches that each copy computes in this update."""
+        """Return the number of micro-batches that each copy of the model computes in this update."""
         return self._find_stretch(update).micro_batches
 
     def next_change(self, update: int) -> int | None:
-        """Return the number of the next update whose size differs from this update's, or None if all later
-        updates have this size.
+        """Return the number of the next update that has another size than this update, or None if there is
+        none.
         """
         place = bisect_right(self.stretches, update, key=attrgetter("start"))
         return self.stretches[place].start if place < len(self.stretches) else None
 
     def tokens_before(self, update: int) -> int:
-        """Return the tokens of all earlier updates together."""
+        """Return the number of tokens in all updates before this one."""
         return self.micro_batches_before(update) * self.tokens
 
     def micro_batches_before(self, update: int) -> int:
-        """Return the number of micro-batches that each copy has computed before this update."""
+        """Return the number of micro-batches that each copy of the model has computed before this update."""
         of = self._find_stretch(update)
         return of.before + (update - of.start) * of.micro_batches
 
     def first_update_after(self, micro_batches: float) -> int:
-        """Return the first update that begins when each copy has computed at least ``micro_batches``."""
+        """Return the first update before which each copy of the model has computed at least
+        ``micro_batches``.
+        """
         of = self.stretches[max(0, bisect_right(self.stretches, micro_batches, key=attrgetter("before")) - 1)]
         return of.start + math.ceil((micro_batches - of.before) / of.micro_batches)
 
     def add_warmup(self, schedule: Schedule) -> Schedule:
-        """Return the schedule, multiplied by a rise over ``warmup_tokens`` if that is set."""
+        """Return a schedule that rises over the first ``warmup_tokens``. Without a warm-up return it
+        unchanged.
+
+        schedule: learning rate for each update.
+        """
         if not self.warmup_tokens:
             return schedule
         return lambda update: schedule(update) * min(1.0, self.tokens_before(update) / self.warmup_tokens)
 
     def describe(self) -> str:
-        """Describe the growing sizes in words. Return "" if all updates have one size."""
+        """Describe in words how the updates grow. Return "" if all updates have the same size."""
         first, last = self.stretches[0], self.stretches[-1]
         if first is last:
             return ""
@@ -81,15 +92,16 @@ class UpdateCourse:
         return f"they grow from {first.micro_batches} to {last.micro_batches} micro-batches of a copy {until}"
 
     def _find_stretch(self, update: int) -> Stretch:
-        """Return the stretch that contains this update."""
+        """Return the stretch (updates of equal size) to which this update belongs."""
         return self.stretches[bisect_right(self.stretches, update, key=attrgetter("start")) - 1]
 
 
 def plan_course(config: Config, rows: Rows, copies: int, batch_size: int, accumulation: int) -> UpdateCourse:
-    """Return the course of a phase.
+    """Return the course (the sizes of all updates) of a phase.
 
-    copies: copies of the model over all workers. batch_size: rows of a micro-batch.
-    accumulation: micro-batches per copy in a full-size update.
+    copies: number of copies of the model over all workers.
+    batch_size: number of rows in a micro-batch.
+    accumulation: number of micro-batches per copy in an update of full size.
     Raises SettingsError if batch_warmup_from is not a whole number of micro-batches.
     """
     keys = config.recipe
@@ -120,14 +132,13 @@ def plan_course(config: Config, rows: Rows, copies: int, batch_size: int, accumu
 
 
 def iterate_stretches(warmup: BatchWarmup, tokens: int, most: int) -> Iterator[Stretch]:
-    """Yield the stretches of ModernBERT's batch warm-up, in which updates grow.
+    """Yield the stretches (updates of equal size) of ModernBERT's batch warm-up, in which updates grow.
 
-    most: micro-batches per copy in the last, largest updates.
-
-    tokens: tokens of one micro-batch per copy.
+    tokens: tokens of a micro-batch, summed over the copies of the model.
+    most: micro-batches per copy in the last and largest updates.
     """
-    # Sizes of the updates in micro-batches per copy: 2 2 2 3 3 4 4 4 ...
-    # -> stretches of size 2 from update 0, size 3 from update 3, size 4 from update 5.
+    # Example: updates of 2, 2, 2, 3, 3, 4, 4, 4 ... micro-batches per copy give three stretches: size 2 from
+    # update 0, size 3 from update 3, size 4 from update 5.
     update = before = 0
     while True:
         size = warmup.rows(before * tokens)

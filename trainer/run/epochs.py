@@ -1,4 +1,4 @@
-"""Number of updates in a training whose length is configured in epochs or in tokens."""
+"""Conversion of the training's length from epochs or tokens to a number of updates."""
 
 import math
 from dataclasses import replace
@@ -12,10 +12,10 @@ from trainer.update.worker import Runtime
 
 
 def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Config:
-    """Return the configuration with its epochs or tokens converted to a number of updates.
+    """Return the configuration with its length in epochs or tokens converted to a number of updates.
 
-    Returns the configuration unchanged if it has neither. If a continued run changes the size of its updates,
-    the remaining training is counted in examples.
+    A configuration without epochs and tokens is returned unchanged. If a continued run changes the size of
+    its updates, what remains of the training is counted in examples.
     Raises SettingsError if the warm-up is longer than the training.
     """
     epochs, update = config.schedule.num_train_epochs, config.update
@@ -24,7 +24,7 @@ def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Conf
     sizes = (update.batch_size, update.accumulation, update.global_batch_size, update.replicas)
     key = "train_tokens" if epochs is None else "num_train_epochs"
     require(
-        any(sizes) or config.run.strategy == "replicated" or runtime.workers.size == 1,
+        any(sizes) or config.run.strategy == "replicated" or runtime.collective.size == 1,
         f"{key} needs batch_size or global_batch_size: a plan may choose the size of an update",
     )
     runtime = replace(runtime, config=config)
@@ -34,7 +34,7 @@ def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Conf
         from trainer.run.start_point import find_progress
 
         step, trained = runtime.on_rank_0(lambda: find_progress(config))
-    asked, updates = _count_asked_updates(config, planned, step, trained)
+    asked, updates = _count_configured_updates(config, planned, step, trained)
     steps = max(1, math.ceil(updates))
     last = "each" if type(planned) is PlannedUpdates else "the last"
     made = f"; {step} are made, of {trained} examples" if trained else ""
@@ -43,15 +43,16 @@ def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Conf
     return config.changed(steps=steps)
 
 
-def _count_asked_updates(
+def _count_configured_updates(
     config: Config, planned: PlannedUpdates, step: int, trained: int
 ) -> tuple[str, float]:
     """Return the configured length of the training, in words and as a number of updates.
 
-    step: updates that the run has already made. trained: examples that it has already trained on.
+    step: number of updates that the run has already made.
+    trained: number of examples that the run has already trained on.
     """
-    # If all earlier updates had the size that is planned now, the number of updates is the same as at the
-    # first start, and the progress does not matter.
+    # If all earlier updates had their present size, the number of updates is the same as when the run first
+    # started, whatever its progress is.
     is_other_size = trained != sum(planned.count_examples(update) for update in range(step))
     if not is_other_size:
         step, trained = 0, 0
@@ -61,8 +62,8 @@ def _count_asked_updates(
         planned.rows.data,
     )
     if course:
-        # counted: micro-batches per copy that the planned sizes give for all earlier updates, minus the
-        # number that the run really made.
+        # counted: difference between two numbers of micro-batches per copy for all earlier updates: according
+        # to the present sizes, minus those that the run really made.
         counted = course.micro_batches_before(step) - trained / planned.examples * planned.accumulation
     if course and (tokens := config.recipe.train_tokens):
         wanted = max(counted + tokens / course.tokens, course.micro_batches_before(step))

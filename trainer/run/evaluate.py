@@ -21,8 +21,8 @@ from trainer.logs.further_logs import make_mllog
 from trainer.logs.logs import Terminal
 from trainer.logs.reporter import Logger, Reporter
 from trainer.model.headed import HeadedBert
-from trainer.run.agreement import agree_on_data
-from trainer.run.configured_shape import describe_differences, override_stored
+from trainer.run.agreement import check_same_data
+from trainer.run.configured_shape import describe_differences, override_stored_settings
 from trainer.run.evaluation import Evaluation
 from trainer.run.evaluation_warnings import find_model_warnings
 from trainer.run.placing import place_model
@@ -31,25 +31,27 @@ from trainer.run.strategies import find_inference
 from trainer.run.weights import load_weights
 from trainer.update.worker import Runtime
 
-_PAUSE_SECONDS = 2.0  # between two looks for new checkpoints
+_PAUSE_SECONDS = 2.0  # seconds between two searches for new checkpoints
 
 
 def evaluate(
     config: Config, *, poll: bool = False, timeout: float = math.inf, until_step: int | None = None
 ) -> None:
-    """Evaluate a checkpoint: start_from_ckpt, otherwise resume_step, otherwise the newest in output_dir.
+    """Evaluate one checkpoint, or with ``poll`` each new checkpoint of a run.
 
-    poll: evaluate each checkpoint that appears in output_dir. Ends when training is done, the target accuracy
-    is reached, or no new checkpoint has appeared for ``timeout`` seconds. eval_results.txt has the last
-    result.
-    until_step: with poll, evaluate as MLPerf's program does. It always takes the newest checkpoint. It takes
-    start_from_ckpt, as step 0, only while output_dir has none. It ends after a checkpoint of this step or a
-    later step.
+    The checkpoint is start_from_ckpt if it is set, otherwise that of resume_step, otherwise the newest in
+    output_dir.
+    poll: evaluate each checkpoint that appears in output_dir. This ends when training is done, when the
+    target accuracy is reached, or when no new checkpoint has appeared for ``timeout`` seconds. Afterwards
+    eval_results.txt contains the last result.
+    until_step: with ``poll``, evaluate in the way of MLPerf's program. That is, always take the newest
+    checkpoint, take start_from_ckpt (as step 0) only while output_dir has no checkpoint, and end after a
+    checkpoint of this step or a later one. None: evaluate every checkpoint.
     """
     config.require("eval_data", "output_dir")
     runtime = open_runtime(config)
     evaluate_checkpoints(runtime, poll=poll, timeout=timeout, until_step=until_step)
-    runtime.workers.close()
+    runtime.collective.close()
 
 
 def evaluate_checkpoints(
@@ -57,7 +59,7 @@ def evaluate_checkpoints(
 ) -> None:
     """Evaluate the configured checkpoint, or with ``poll`` each checkpoint that appears in output_dir.
 
-    The arguments mean the same as for ``evaluate``.
+    The arguments are explained at ``evaluate``.
     """
     config = runtime.config
     data = None
@@ -69,7 +71,7 @@ def evaluate_checkpoints(
         runtime = runtime.changed(config, data)
     loggers = list[Logger]()
     directory: AbstractContextManager[None] = nullcontext()
-    if runtime.workers.rank == 0:
+    if runtime.collective.rank == 0:
         folder = str(config.run.output_dir).removeprefix("file://")
         directory = make_directory_for_block(folder)
         loggers = [
@@ -82,16 +84,16 @@ def evaluate_checkpoints(
     with directory, Reporter(loggers, trains=False) as report:
         for path in _iterate_checkpoints(runtime, poll, timeout, newest=until_step is not None):
             read = partial(_read_unless_removed, path, poll)
-            found = runtime.on_rank_0(partial(read, _inspect_checkpoint, config, path))
+            found = runtime.on_rank_0(partial(read, _read_checkpoint_facts, config, path))
             if found is None:
                 continue
             known, step, trained, is_last, unit = found
             if until_step is not None:
                 step = 0 if path == config.start.start_from_ckpt else step
-                # An update may count as several steps (unit). Stop where the next update would pass
+                # An update may count as several steps (``unit``). So stop if the next update would go beyond
                 # until_step.
                 is_last = step > until_step - unit
-            # Build the model again only if this checkpoint's model has another shape than the last one's.
+            # Build a new model only if this checkpoint's model has another shape than the previous one.
             if evaluation is None or known != shape:
                 if evaluation is None and data is not None:
                     about = partial(read, find_model_warnings, config, path, data)
@@ -105,15 +107,18 @@ def evaluate_checkpoints(
             report.begin_evaluation(step, trained)
             record = evaluation.measure(inference, step=step, trained=trained)
             report.evaluation(record.values(), record.text)
-            if is_last or evaluation.reached(record):
+            if is_last or evaluation.reaches_target(record):
                 break
         report.close()
 
 
 def _iterate_checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: bool = False) -> Iterator[str]:
-    """Yield the paths of the checkpoints to evaluate, the same paths on every worker.
+    """Yield the paths of the checkpoints to evaluate. All workers get the same paths.
 
-    newest: with poll, skip to the newest checkpoint each time, and use start_from_ckpt only if there is none.
+    poll: also yield checkpoints that appear later in output_dir.
+    timeout: seconds without a new checkpoint after which polling ends.
+    newest: with ``poll``, skip to the newest checkpoint each time, and use start_from_ckpt only while
+    output_dir has none.
     """
     config, output_dir = runtime.config, str(runtime.config.run.output_dir)
     start = config.start
@@ -125,9 +130,9 @@ def _iterate_checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: b
     last = -1
     since = time.monotonic()
     while poll:
-        # Rank 0 decides, because another worker may see the directory a moment later.
+        # Only rank 0 decides, because other workers may see new files in the directory a moment later.
         new = [(number, str(path)) for number, path in find_checkpoints(output_dir).items() if number > last]
-        new, is_late = runtime.workers.broadcast_object([new, time.monotonic() - since > timeout])
+        new, is_late = runtime.collective.broadcast_object([new, time.monotonic() - since > timeout])
         if new:
             last, path = new[-1 if newest else 0]
             yield path
@@ -139,9 +144,10 @@ def _iterate_checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: b
 
 
 def _read_unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments: Any) -> Any:
-    """Call ``read`` with the arguments and return its result.
+    """Call ``read`` with the arguments and return its result. Return None if the checkpoint no longer exists.
 
-    Returns None if the run that is polled has removed the checkpoint meanwhile.
+    A run that is polled may remove the checkpoint at any time.
+    path: path of the checkpoint.
     """
     try:
         return read(*arguments)
@@ -151,12 +157,13 @@ def _read_unless_removed(path: str, poll: bool, read: Callable[..., Any], *argum
         raise
 
 
-def _inspect_checkpoint(config: Config, path: str) -> tuple[dict[str, Any] | None, int, int, bool, int]:
-    """Return (model, step, examples trained, is last, steps per update) of a checkpoint.
+def _read_checkpoint_facts(config: Config, path: str) -> tuple[dict[str, Any] | None, int, int, bool, int]:
+    """Return facts about a checkpoint: (model settings, step, examples trained on, is the last one, steps per
+    update).
 
-    The step is counted as in the run's logs. The last checkpoint of a run is not "last" if the run was
-    prolonged and has later checkpoints. Another program's checkpoint counts as step 0, unless it is in
-    output_dir, where its name has its number.
+    The step is counted as in the run's logs. The checkpoint at the end of a run is not "the last one" if the
+    run was prolonged and has later checkpoints. A checkpoint of another program has step 0, unless it lies in
+    output_dir, where its name contains its step.
     """
     folder = find_trainer_checkpoint(path) or Path(path)
     if (folder / STATE).is_file() or folder.parent.name == "checkpoints":
@@ -173,14 +180,14 @@ def _inspect_checkpoint(config: Config, path: str) -> tuple[dict[str, Any] | Non
 def _prepare_evaluation(
     runtime: Runtime, shape: dict[str, Any] | None
 ) -> tuple[Runtime, Evaluation, HeadedBert]:
-    """Return the runtime, the evaluation and a model for a checkpoint with this model shape.
+    """Return the runtime, the evaluation, and a model for a checkpoint with these model settings.
 
-    shape: the checkpoint's settings of the model, or None if it has none. Configured settings override them.
-    The returned runtime knows which part of the model this worker holds.
+    The returned runtime knows which share of the model this worker holds.
+    shape: the checkpoint's model settings, or None if it has none. Configured settings override them.
     """
     config = runtime.config
     if shape is not None:
-        stored, shape = shape, override_stored(config, shape)
+        stored, shape = shape, override_stored_settings(config, shape)
         for difference in describe_differences(stored, shape):
             runtime.log(f"warning: {difference}")
     tokens = shape["vocab_size"] if shape else None
@@ -189,7 +196,7 @@ def _prepare_evaluation(
     data = runtime.on_every_worker(
         lambda: task.open(config, str(config.data.eval_data), tokens, held_out=True)
     )
-    agree_on_data(runtime, {format_flag("eval_data"): data})
+    check_same_data(runtime, {format_flag("eval_data"): data})
     training = task.open(config, config.data.train_data, tokens) if config.data.train_data else None
     model = find_model_config(config, data, shape)
     runtime = place_model(runtime, model, data.layout.max_seq_length)

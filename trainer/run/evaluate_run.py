@@ -1,4 +1,4 @@
-"""The ``evaluate`` command: evaluation of pre-training, or of the task that a run was fine-tuned on."""
+"""The command ``evaluate``, for pre-training and for the task on which a run was fine-tuned."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -28,9 +28,13 @@ from trainer.update.worker import Runtime
 
 
 def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: float) -> None:
-    """Run the ``evaluate`` command with these command-line arguments.
+    """Run the command ``evaluate``.
 
-    The task and settings of a fine-tuned run come from its checkpoint.
+    Task and settings of a fine-tuned run are read from its checkpoint.
+    arguments: the words of the command line.
+    prog: name of the command, for help and error messages.
+    poll: evaluate each checkpoint that appears in the run's directory.
+    timeout: seconds without a new checkpoint after which polling ends.
     """
     given = make_config(expand_task_flags(arguments), prog)
     given.require("output_dir")
@@ -43,13 +47,15 @@ def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: fl
         runtime.on_rank_0(lambda: runtime.config.require("eval_data"))
         runtime.log_idle_keys()
         evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
-    runtime.workers.close()
+    runtime.collective.close()
 
 
 def read_trained_settings(config: Config) -> dict[str, Any]:
-    """Return the configuration in the checkpoint that would be evaluated first, or {} if there is none.
+    """Return the configuration stored in the checkpoint that would be evaluated first, or {} if there is
+    none.
 
-    For another program's model and a file of labelled data, the model's head determines the task.
+    If the checkpoint is another program's, and the configuration names a file of labelled data, the model's
+    head (its output layer) determines the task.
     """
     path = _find_first_checkpoint(config)
     if path is None:
@@ -59,14 +65,15 @@ def read_trained_settings(config: Config) -> dict[str, Any]:
     except CheckpointError:
         if path.exists():
             raise
-        # The checkpoint was removed meanwhile, because a newer one was written. Look again.
+        # The checkpoint was removed after it was found, because the run has written a newer one. So search
+        # again.
         return read_trained_settings(config)
 
 
 def _find_head_settings(config: Config) -> dict[str, Any]:
-    """Return the task and labels that the head of another program's model determines.
+    """Return the task and the labels that the head (output layer) of another program's model determines.
 
-    Returns {} if a task is configured, or if no file of labelled data is.
+    Returns {} if the configuration has a task, or names no file of labelled data.
     """
     given, path = config.finetuning, config.start.start_from_ckpt
     has_files = given.task_eval_file or given.task_predict_file or given.task_dir
@@ -78,7 +85,7 @@ def _find_head_settings(config: Config) -> dict[str, Any]:
 
 
 def _find_first_checkpoint(config: Config) -> Path | None:
-    """Return the checkpoint of this trainer that would be evaluated first, or None if there is none yet."""
+    """Return this trainer's checkpoint that would be evaluated first, or None if there is none yet."""
     run, start = config.run, config.start
     if start.start_from_ckpt is not None:
         path = start.start_from_ckpt
@@ -99,9 +106,13 @@ def evaluate_fine_tuned(
     poll: bool,
     timeout: float,
 ) -> None:
-    """Evaluate the task of a fine-tuned run.
+    """Evaluate the task on which a run was fine-tuned.
 
-    trained: the checkpoint's configuration. Settings of the command line override it.
+    trained: configuration stored in the checkpoint. Settings of the command line override it.
+    arguments: the words of the command line.
+    prog: name of the command, for error messages.
+    poll: evaluate each checkpoint that appears in the run's directory.
+    timeout: seconds without a new checkpoint after which polling ends.
     """
     from trainer.run.finetune import run_task
 
@@ -113,6 +124,6 @@ def evaluate_fine_tuned(
 
 
 def _warn_of_trained_file(runtime: Runtime, train_file: str | None) -> None:
-    """Log a warning if the file to evaluate on is the file that the run was trained on."""
+    """Log a warning if the file to evaluate on is also the file that the run was trained on."""
     for warning in warn_of_same_file(find_files(runtime.config)._replace(train=train_file)):
         runtime.log(f"warning: {warning}")

@@ -1,4 +1,4 @@
-"""Evaluation over all workers, which measures each example exactly once."""
+"""Evaluation by all workers together. Each example is measured exactly once."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,8 +25,10 @@ from trainer.update.worker import Runtime
 class EvaluationRecord:
     """Results of an evaluation.
 
-    step: update after which the model was evaluated. trained: examples it was trained on by then.
-    examples: examples that were evaluated. text: the results as one line for people.
+    step: number of the update after which the model was evaluated.
+    trained: number of examples that the model was trained on by then.
+    examples: number of examples that were evaluated.
+    text: the results as one line for people.
     """
 
     step: int
@@ -36,17 +38,22 @@ class EvaluationRecord:
     text: str
 
     def values(self) -> dict[str, Any]:
-        """Return step, examples and results by name, in the order of the columns of evaluation.csv."""
+        """Return step, examples and results by name, in the order of evaluation.csv's columns."""
         return {"step": self.step, "trained": self.trained, "examples": self.examples, **self.results}
 
 
 class Evaluation:
-    """The task's evaluation on one dataset, divided over all workers."""
+    """The evaluation of the configured task on one dataset, which all workers do together."""
 
     def __init__(
         self, runtime: Runtime, data: OpenedDataset, evaluation: TaskEvaluation, folder: str | None = None
     ) -> None:
-        """folder: where the task's result files are written. None: output_dir."""
+        """Prepare the evaluation.
+
+        data: the dataset with the right answers.
+        evaluation: the task's measures.
+        folder: directory for the task's result files. None: output_dir.
+        """
         self._runtime, self._data, self._evaluation = runtime, data, evaluation
         self._folder = str(runtime.config.run.output_dir) if folder is None else folder
         self.note = evaluation.note
@@ -55,10 +62,10 @@ class Evaluation:
 
     @classmethod
     def of(cls, runtime: Runtime, data: OpenedDataset, training: OpenedDataset | None = None) -> "Evaluation":
-        """Return the evaluation on a dataset that has the right answers.
+        """Return the task's evaluation on a dataset that has the right answers.
 
-        training: the training set, or None if it is not known. From its label counts follow the scores of a
-        baseline that always guesses the most frequent label.
+        training: the training set, or None if it is not known. The number of examples with each label in it
+        gives the score of a baseline that always guesses the most frequent label.
         """
         survey = runtime.on_rank_0(lambda: runtime.task.survey(training or data))
         return cls(runtime, data, runtime.task.evaluation(data, survey, training))
@@ -69,12 +76,16 @@ class Evaluation:
         return min(self._data.examples, self._runtime.config.evaluation.eval_examples or self._data.examples)
 
     def measure(self, strategy: Strategy | Inference, *, step: int, trained: int) -> EvaluationRecord:
-        """Measure the model on all workers' parts of the data and return the results.
+        """Evaluate the model on this worker's part of the data, and return the results of all workers
+        together.
 
-        Raises StopRequested on every worker if a signal asks to stop. The evaluation is then abandoned.
+        strategy: computes the model's outputs.
+        step: number of the last update.
+        trained: number of examples that the model was trained on.
+        Raises StopRequested on every worker if a signal asks to stop. Then there are no results.
         """
-        config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers
-        division, keys = self._runtime.division, config.evaluation
+        config, device, workers = self._runtime.config, self._runtime.device, self._runtime.collective
+        share, keys = self._runtime.model_share, config.evaluation
         examples = self.examples
         batch_size = keys.eval_batch_size or config.update.batch_size or 32
         form = make_evaluation_form(
@@ -87,34 +98,36 @@ class Evaluation:
             self._data,
             form=form,
             batch_size=batch_size,
-            workers=division.copies,
-            rank=division.copy,
+            workers=share.copies,
+            rank=share.copy,
             limit=examples,
         )
         names = (*self._runtime.task.metrics, *self._evaluation.metrics)
         sums = [torch.zeros(2 * len(names))]
         self._evaluation.begin()
-        # A stop leaves the loop quietly, so that the device's context closes normally. The check behind the
-        # loop raises it again.
+        # A request to stop only ends the loop here, so that the device's context closes normally. The check
+        # after the loop raises StopRequested again.
         inference = find_inference(strategy.worker, strategy) if isinstance(strategy, Strategy) else strategy
         with inference.evaluating() as measure, suppress(StopRequested):
             for batch in batches:
                 workers.stopping.check(exchanges=inference.exchanges)
                 found = measure(batch)
-                if not division.is_last_stage:
-                    continue  # all stages of a divided model see this batch, and only one stage may count it
+                if not share.is_last_stage:
+                    # all stages of a divided model get this batch, but only the last stage counts its results
+                    continue
                 of_model = device.to_host(found.sums).float()
                 sums.append(torch.cat([of_model, self._evaluation.host_sums(batch)]))
                 if found.outputs is not None:
                     self._evaluation.add(batch, device.to_host(found.outputs).float())
         workers.stopping.check(exchanges=True)
-        # Add the ranks' sums in Python floats, which are float64 on every device. All workers add in the
-        # order of the ranks, so they get the same bits.
+        # Add the ranks' sums in Python floats, which have 64 bits whatever the device is. All workers add in
+        # the order of the ranks, so all get the same bits.
         of_ranks = workers.gather(torch.stack(sums).double().sum(0).tolist())
         totals = [sum(column) for column in zip(*of_ranks, strict=True)]
         pairs = zip(totals[::2], totals[1::2], strict=True)
-        # Of a divided model only the workers of the last stage have results. Their ranks are the highest.
-        kept = workers.gather(self._evaluation.kept())[-division.copies :]
+        # If the model is divided, only the workers of the last stage have results. They have the highest
+        # ranks.
+        kept = workers.gather(self._evaluation.kept())[-share.copies :]
         results = self._evaluation.results(dict(zip(names, pairs, strict=True)), kept)
         self._write_files()
         return EvaluationRecord(
@@ -126,25 +139,24 @@ class Evaluation:
         )
 
     def evaluate(self, strategy: Strategy, state: State, report: Reporter) -> bool:
-        """Evaluate after the newest update and log the results.
-
-        Return True if the target accuracy is reached.
+        """Evaluate the model after its newest update, and log the results. Return True if they reach the
+        target accuracy.
         """
         report.describe(evaluation=self.note)
         report.begin_evaluation(state.step, state.trained)
         record = self.measure(strategy, step=state.step, trained=state.trained)
         report.evaluation(record.values(), record.text)
-        if not self.reached(record):
+        if not self.reaches_target(record):
             return False
         target = self._runtime.config.evaluation.target_accuracy
         self._runtime.log(f"the target accuracy {target} is reached")
         return True
 
-    def is_owed(self, state: State, planned: PlannedUpdates) -> bool:
-        """Return True if the update of the resumed checkpoint should have been evaluated but was not.
+    def is_evaluation_missing(self, state: State, planned: PlannedUpdates) -> bool:
+        """Return True if the resumed checkpoint should have been evaluated but was not.
 
-        This happens if the run was killed, or failed, between the checkpoint and the evaluation that follows
-        it.
+        This happens if the run was killed, or failed, after it had saved the checkpoint and before it had
+        evaluated it.
         """
         is_last = state.step == self._runtime.config.schedule.steps
         if not is_last and not crosses_multiple(
@@ -156,7 +168,7 @@ class Evaluation:
         return not evaluated
 
     def has_reached_target(self, state: State) -> bool:
-        """Return True if the resumed checkpoint was evaluated before and reached the target accuracy."""
+        """Return True if the resumed checkpoint was evaluated already and reached the target accuracy."""
         columns = self._runtime.task.columns
         target = self._runtime.config.evaluation.target_accuracy
         if target is None:
@@ -168,16 +180,18 @@ class Evaluation:
         return found is not None and found >= target * columns.whole
 
     def _write_files(self) -> None:
-        """Write the task's result files, on rank 0."""
+        """Write the files with the task's results, on rank 0 only."""
         files = self._evaluation.files()
-        if self._runtime.workers.rank == 0 and files:
+        if self._runtime.collective.rank == 0 and files:
             storage.make_directory(self._folder)
             for name, text in files.items():
                 with storage.open_output(storage.join(self._folder, name)) as file:
                     file.write(text.encode())
 
-    def reached(self, record: EvaluationRecord) -> bool:
-        """Return True if the results reach the configured target accuracy. Without a target, return False."""
+    def reaches_target(self, record: EvaluationRecord) -> bool:
+        """Return True if the results reach the configured target accuracy, and False if none is
+        configured.
+        """
         columns = self._runtime.task.columns
         target = self._runtime.config.evaluation.target_accuracy
         return target is not None and record.results[columns.target] >= target * columns.whole

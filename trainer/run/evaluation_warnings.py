@@ -1,4 +1,4 @@
-"""Warnings about evaluation data with another casing or vocabulary than the model was trained on."""
+"""Warnings about evaluation data whose casing or vocabulary differs from what the model was trained on."""
 
 from contextlib import suppress
 
@@ -22,8 +22,9 @@ _REMEDY = {True: "without --no-lower-case", False: "with --no-lower-case"}
 
 
 def find_model_warnings(config: Config, path: str, data: OpenedDataset) -> list[str]:
-    """Return warnings about evaluation data that do not suit the checkpoint, or have faults themselves.
+    """Return warnings about evaluation data that do not suit the checkpoint, or that have faults.
 
+    path: path of the checkpoint.
     data: the opened evaluation data.
     """
     about_data, tokenizer = find_data_warnings(config, config.data.eval_data), None
@@ -31,16 +32,17 @@ def find_model_warnings(config: Config, path: str, data: OpenedDataset) -> list[
     checkpoint = open_checkpoint(path, with_moments=False)
     about_data += find_length_warnings(data.name, data.layout.max_seq_length, path, checkpoint.longest)
     if checkpoint.config is not None:
-        with suppress(DataError):  # the vocabulary file next to the weights belongs to another model
+        # a vocabulary file in the checkpoint's directory may belong to another model
+        with suppress(DataError):
             tokenizer = find_tokenizer(checkpoint, checkpoint.config, None, None, None)
     return [*checkpoint.warnings, *about_data, *_compare_tokenizers(config, tokenizer, path)]
 
 
 def _find_trained_on_warnings(path: str, data: OpenedDataset) -> list[str]:
-    """Return a warning if the checkpoint was trained on these evaluation data.
+    """Return a warning if the checkpoint was trained on the evaluation data.
 
-    Compares the digest stored in the checkpoint. Otherwise compares file by file, if the training data still
-    exist.
+    This is found by the digest of the training data, which the checkpoint contains. If the digests differ and
+    the training data still exist, their files are compared one by one.
     """
     if (own := find_trainer_checkpoint(path)) is None:
         return []
@@ -50,7 +52,7 @@ def _find_trained_on_warnings(path: str, data: OpenedDataset) -> list[str]:
         return []
     if state.data == data.digest:
         return [format_shared_warning(data.name, trained, "it is the")]
-    with suppress(BertDataError):  # the training data were moved or deleted
+    with suppress(BertDataError):  # the training data may have been moved or deleted
         return make_shared_warnings(
             open_weighted(trained, unverified=bool(state.config.get("unverified")), split="training"), data
         )
@@ -58,7 +60,7 @@ def _find_trained_on_warnings(path: str, data: OpenedDataset) -> list[str]:
 
 
 def find_training_warnings(config: Config) -> list[str]:
-    """Return warnings about evaluation data that do not suit the training data."""
+    """Return warnings about evaluation data that do not suit the configured training data."""
     trained = find_training_data(find_training_paths(config), given=False)
     if trained is None or trained.manifest is None or (file := load_dataset_tokenizer(None, trained)) is None:
         return []
@@ -66,9 +68,10 @@ def find_training_warnings(config: Config) -> list[str]:
 
 
 def _compare_tokenizers(config: Config, tokenizer: TokenizerFile | None, source: str) -> list[str]:
-    """Return a warning for each evaluation dataset with another casing or another tokeniser.
+    """Return a warning for each evaluation dataset whose casing or tokeniser differs from the model's.
 
-    tokenizer: the model's tokeniser, or None if it is unknown. source: dataset or file that it was read from.
+    tokenizer: the model's tokeniser, or None if it is not known.
+    source: dataset or file in which the model's tokeniser was found.
     """
     if tokenizer is None:
         return []
@@ -92,9 +95,12 @@ def _compare_tokenizers(config: Config, tokenizer: TokenizerFile | None, source:
 
 
 def _describe_tokenizers(own: TokenizerFile, tokenizer: TokenizerFile, source: str) -> str:
-    """Describe how the tokenisers differ.
+    """Return the end of a warning about two tokenisers that differ.
 
-    Vocabularies differ in their tokens, other tokenisers in their md5.
+    If both are vocabularies, it only says so. Otherwise it shows the md5s of both files.
+    own: tokeniser of the evaluation data.
+    tokenizer: tokeniser of the model.
+    source: dataset or file in which the model's tokeniser was found.
     """
     if isinstance(own, VocabularyFile) and isinstance(tokenizer, VocabularyFile):
         return f"vocabulary than {source}"

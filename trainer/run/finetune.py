@@ -1,5 +1,7 @@
-"""Fine-tuning. Each input file is converted once to features (a dataset of token ids and answers). Then the
-training loop of pre-training trains on the features.
+"""Fine-tuning on a task.
+
+Each input file is converted once to features, that is, a dataset of token ids and answers. Then the training
+loop of pre-training trains on the features.
 """
 
 import math
@@ -24,18 +26,18 @@ from trainer.config.settings import Config, format_flag
 from trainer.data.named_tokenizer import find_vocabulary_warnings
 from trainer.data.rows import find_rows
 from trainer.data.trained_length import find_length_warnings, find_longest_feature
-from trainer.run.agreement import agree_on_data
-from trainer.run.configured_shape import override_stored
+from trainer.run.agreement import check_same_data
+from trainer.run.configured_shape import override_stored_settings
 from trainer.run.copying import copy_features
 from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
 from trainer.run.machines import share_checkpoint
-from trainer.run.path_check import find_used
+from trainer.run.path_check import find_run_files
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.pretrain import lock_outputs
 from trainer.run.runtime import make_model, open_runtime
-from trainer.run.start_point import find_progress, find_resumed
+from trainer.run.start_point import find_progress, find_resumed_checkpoint
 from trainer.run.strategies import find_inference
 from trainer.run.training_loop import train_phase
 from trainer.run.weights import load_weights
@@ -54,11 +56,11 @@ from trainer.update.worker import Runtime
 
 
 def finetune(config: Config, *, may_be_new: bool = False) -> None:
-    """Train the configured task from a checkpoint, evaluate it, and predict.
+    """Train the configured task from a checkpoint, evaluate the model, and write predictions.
 
-    The output directory gets everything that a pre-training run writes, the task's predictions, and in
+    The output directory gets everything that pre-training writes there, the task's predictions, and in
     ``features/`` the datasets that training and evaluation read.
-    may_be_new: start a new run without a warning if ``--resume`` finds none.
+    may_be_new: if ``--resume`` finds no run, start a new run without a warning.
     """
     if not config.is_finetuning:
         raise SettingsError("task is missing: give --task squad, or a classification by its name")
@@ -72,24 +74,27 @@ def finetune(config: Config, *, may_be_new: bool = False) -> None:
         if not config.run.do_train:
             runtime.log("do_train is false: nothing is trained")
         run_task(runtime)
-    runtime.workers.close()
+    runtime.collective.close()
 
 
 def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf) -> None:
-    """Train the task with evaluations, then predict. With do_train false only evaluate and predict.
+    """Train the task with evaluations, then write predictions. If do_train is false, only evaluate and
+    predict.
 
-    poll: evaluate each new checkpoint as it appears. timeout: seconds without a new checkpoint after which
-    polling ends.
-    Features, metrics and predictions are written to output_dir.
+    Features (datasets of token ids), results and predictions are written to output_dir.
+    poll: evaluate each checkpoint that appears in output_dir.
+    timeout: seconds without a new checkpoint after which polling ends.
     """
     with _remove_features_if_refused(runtime):
         _run_task(runtime, poll=poll, timeout=timeout)
 
 
 def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
-    """Make the features on rank 0, give them to the other machines, then train or evaluate, then predict."""
+    """Make the features (datasets of token ids) and copy them to all machines. Then train or evaluate, then
+    predict.
+    """
     model, keys, predicted = runtime.on_rank_0(lambda: _prepare_features(runtime))
-    # Machines without a shared disk get a copy of the features.
+    # Machines that do not share rank 0's disk get a copy of the features.
     keys |= {key: copy_features(runtime, keys[key]) for key in ("train_data", "eval_data") if key in keys}
     predicted = copy_features(runtime, predicted)
     runtime = runtime.changed(runtime.config.changed(**keys))
@@ -98,8 +103,8 @@ def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
         data = runtime.on_every_worker(
             lambda: runtime.task.open(config, str(config.data.train_data), shape.vocab_size)
         )
-        agree_on_data(runtime, {format_flag("train_data"): data})
-        find_rows(config, data)  # finds unsuitable data before the model is divided
+        check_same_data(runtime, {format_flag("train_data"): data})
+        find_rows(config, data)  # refuse unsuitable data before the model is divided, which takes long
         if not train_phase(runtime, data, shape).is_over:
             return
     elif config.data.eval_data is not None:
@@ -110,27 +115,26 @@ def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
 
 @contextmanager
 def _remove_features_if_refused(runtime: Runtime) -> Iterator[None]:
-    """During the context, remove the features that the run has made if it fails before its first update.
+    """Remove the features made in this context if the run fails before its first update.
 
-    Features that existed before stay. So do the features of a run that has begun to train.
+    Features that existed before are kept, and so are those of a run that has begun to train.
     """
     output_dir = str(runtime.config.run.output_dir)
     folder = storage.join(output_dir, FEATURES)
-    is_new = runtime.workers.rank == 0 and not storage.is_remote(folder) and not storage.exists(folder)
+    is_new = runtime.collective.rank == 0 and not storage.is_remote(folder) and not storage.exists(folder)
     try:
         yield
     except BertDataError:
-        if is_new and not find_used(output_dir):
+        if is_new and not find_run_files(output_dir):
             shutil.rmtree(folder.removeprefix("file://"), ignore_errors=True)
         raise
 
 
 def _prepare_features(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | None]:
-    """Make the features (datasets of token ids) from the task's files.
+    """Make the features (datasets of token ids) from the task's files. Only rank 0 calls this.
 
-    Return the model's settings, the settings of the run that change, and the path of the features to predict
-    on, or None. Rank 0 calls this alone. The model's settings are the checkpoint's, overridden by the
-    configured ones.
+    Returns the model's settings, settings of the run that change, and the path of the features to predict on
+    or None. The model's settings are those of the checkpoint, overridden by the configured ones.
     """
     config, given = runtime.config, runtime.config.finetuning
     source = _find_model_path(config)
@@ -140,7 +144,7 @@ def _prepare_features(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any],
     checkpoint = open_checkpoint(source, model_config=config.model.model_config, with_moments=False)
     shape = checkpoint.expect_config()
     vocab = config.masking.vocab
-    # when the run trains, load_start logs the checkpoint's warnings instead
+    # if the run trains, load_start logs the checkpoint's warnings
     own = () if config.run.do_train else checkpoint.warnings
     for warning in (*own, *find_vocabulary_warnings(vocab)):
         runtime.log(f"warning: {warning}")
@@ -182,16 +186,17 @@ def _prepare_features(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any],
         keys["task_predict_file"] = files.prediction
     for warning in find_length_warnings("the features", max(lengths, default=0), source, checkpoint.longest):
         runtime.log(f"warning: {warning}")
-    return override_stored(config, shape.as_json()), keys, predicted
+    return override_stored_settings(config, shape.as_json()), keys, predicted
 
 
 def _find_file_settings(runtime: Runtime, files: TaskFiles, checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the settings that follow from the task's files and the checkpoint, for example the labels.
 
-    A resumed run uses the head of its own newest checkpoint, not the head of the model that it started from.
+    A resumed run takes the head (output layer) of its own newest checkpoint, not that of the model from which
+    it started.
     """
     config, given, trains = runtime.config, runtime.config.finetuning, runtime.config.run.do_train
-    resumed = find_resumed(config) if trains else None
+    resumed = find_resumed_checkpoint(config) if trains else None
     if resumed is not None:
         checkpoint = open_checkpoint(str(resumed), with_moments=False)
     if given.new_head and not trains:
@@ -211,7 +216,11 @@ def _find_file_settings(runtime: Runtime, files: TaskFiles, checkpoint: Checkpoi
 
 
 def _log_labels(runtime: Runtime, path: str, data: OpenedDataset) -> None:
-    """Log how often each label occurs in the features of a file."""
+    """Log how often each label occurs in the features that were made from a file.
+
+    path: path of the file.
+    data: the features (a dataset of token ids and labels).
+    """
     for line in find_task_data(runtime.config.task).tell(runtime.config.finetuning, data):
         runtime.log(f"{path}: {line}")
 
@@ -224,13 +233,13 @@ def _find_model_path(config: Config) -> str:
     run, start = config.run, config.start
     there = bool(find_checkpoints(str(run.output_dir)))
     own = str(run.output_dir)
-    # the path is resume_step's checkpoint, because the newest may be damaged
+    # take the checkpoint of resume_step, because the newest one may be damaged
     if start.resume_step is not None and there:
         own = str(choose_checkpoint(own, start.resume_step))
     if start.start_from_ckpt is not None:
         resumes = there and (start.resume or start.resume_step is not None)
         if resumes and not is_checkpoint(start.start_from_ckpt):
-            # use the run's checkpoint, since a resumed run no longer needs the model that it started from
+            # a resumed run takes its own checkpoint and no longer needs the model from which it started
             return own
         return find_pretrained(start.start_from_ckpt)
     if there:
@@ -239,17 +248,20 @@ def _find_model_path(config: Config) -> str:
 
 
 def count_epoch_updates(config: Config, examples: int, update_examples: int) -> dict[str, Any]:
-    """Return the number of updates that the configured epochs take, as a changed setting.
+    """Return the settings that follow from the configured epochs: the number of updates and, unless set,
+    eval_every.
 
-    Sets eval_every to one epoch unless it is configured.
-    examples: examples of the training data. update_examples: examples per update, over all workers.
+    The default for eval_every is one epoch.
+    examples: number of examples in the training data.
+    update_examples: number of examples per update, over all workers.
     Raises SettingsError if the warm-up has more updates than the training.
     """
     epochs = config.schedule.num_train_epochs
     if epochs is None:
         return {}
     step, trained = find_progress(config) if config.start.is_continued else (0, 0)
-    # all earlier updates had the present size, so the total number is the same as at the first start
+    # All earlier updates had their present size, so the number of updates is the same as when the run first
+    # started.
     if trained == step * update_examples:
         step, trained = 0, 0
     steps = config.schedule.updates_of(epochs, examples, update_examples, step=step, trained=trained)
@@ -261,9 +273,11 @@ def count_epoch_updates(config: Config, examples: int, update_examples: int) -> 
 
 
 def _write_predictions(runtime: Runtime, shape: ModelConfig, features: str) -> None:
-    """Write predictions for the file without answers, with the newest checkpoint or start_from_ckpt.
+    """Write predictions for the task's file without answers, by the newest checkpoint or start_from_ckpt.
 
-    features: dataset made from the file. The predictions go to the folder ``predict`` in output_dir.
+    The predictions are written to the folder ``predict`` in output_dir.
+    shape: settings of the model.
+    features: path of the features (a dataset of token ids) made from the file.
     """
     config = runtime.config
     output_dir, start = str(config.run.output_dir), config.start

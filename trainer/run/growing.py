@@ -1,6 +1,6 @@
 """Updates that are counted in tokens and may grow during a batch warm-up.
 
-The rows come in the same order as with updates of equal size.
+The examples come in the same order as they would in updates of equal size.
 """
 
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from trainer.update.worker import Runtime
 
 
 class GrowingUpdates(PlannedUpdates):
-    """Updates of a phase whose sizes follow its course (``trainer.run.course``).
+    """The updates of a phase in which updates may grow. ``trainer.run.course`` determines their sizes.
 
-    accumulation and examples describe the last, largest updates.
+    The fields accumulation and examples describe the last, largest updates.
     """
 
     def __init__(self, runtime: Runtime, rows: Rows) -> None:
@@ -45,7 +45,7 @@ class GrowingUpdates(PlannedUpdates):
 
 
 class GrowingLoader(Loader):
-    """Loader of updates that grow as the run's course says (``trainer.run.course``)."""
+    """Loader for a phase in which updates may grow. ``trainer.run.course`` determines their sizes."""
 
     def __init__(self, course: UpdateCourse, rows: Rows, **given: Any) -> None:
         self._course = course
@@ -56,14 +56,15 @@ class GrowingLoader(Loader):
         return self._find_in_stretches(dealer, start, update) if found is None else found
 
     def _find_in_stretches(self, dealer: Dealer, start: Position, update: int) -> Iterator[WorkerRows]:
-        """Yield this worker's rows, stretch by stretch. In a stretch, all updates have the same size.
+        """Yield this worker's rows, one stretch after the other. In a stretch, all updates have the same
+        size.
 
-        The order can deal rows only to updates of a fixed size. So where the size changes, dealing starts
-        again, with the new size, from the position that was reached.
+        The dealer assigns rows to workers for a fixed size of updates. So at each change of the size a new
+        dealer begins, at the position in the data that was reached.
         """
         while True:
             until = self._course.next_change(update)
-            most_rows = dealer.most_rows if until is None else 0  # 0: one update at a time
+            most_rows = dealer.most_rows if until is None else 0  # 0: find the rows of one update at a time
             count = dealer.world_size * self._course.micro_batches(update)
             sized = replace(dealer, micro_batches=count, most_rows=most_rows)
             for own in self._rows.find(sized, start):

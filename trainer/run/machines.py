@@ -1,9 +1,9 @@
-"""Comparison of the output directories of all machines of a run, before anything is created or removed.
+"""Comparison of the output directories on all machines of a run, before anything is created or removed.
 
-The first worker of each machine (local rank 0) looks at its output directory, which machines may share. A new
-run needs all of them to be free. A continued run takes the configured or the newest checkpoint from any
-machine that has it, and copies it to the machines that lack it. After that every machine has the checkpoint
-that rank 0 reads, and it does not matter which machine has rank 0.
+Machines may or may not share a directory. So the first worker of each machine (local rank 0) looks at the
+output directory there. A new run needs an unused directory on every machine. A continued run takes the
+configured or the newest checkpoint from any machine that has it, and copies it to the machines that do not.
+Afterwards all machines have the same checkpoint, so it does not matter on which of them rank 0 runs.
 """
 
 import json
@@ -20,19 +20,20 @@ from trainer.config.settings import Config
 from trainer.errors import CheckpointError
 from trainer.run.copying import copy_directory
 from trainer.run.near_names import find_near_run
-from trainer.run.path_check import find_used, make_in_use_error
+from trainer.run.path_check import find_run_files, make_in_use_error
 from trainer.update.worker import Runtime
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MachineOutput:
-    """What the first worker of a machine finds in its output directory.
+    """What the first worker of a machine has found in its output directory.
 
-    used: name in the directory that shows an earlier run, or None.
-    checkpoints: for each checkpoint number a digest of its weights and moments, or None if it is damaged.
+    used: name of a file or folder that shows that another run used the directory, or None.
+    checkpoints: for each checkpoint number a digest of weights and moments, or None if the checkpoint is
+    damaged.
     faults: for each damaged checkpoint what is wrong with it.
-    newest_whole: number of the newest undamaged checkpoint, if damaged ones may be skipped.
-    run: digest of model, seed and optimiser of the newest checkpoint, which identifies the run.
+    newest_whole: number of the newest undamaged checkpoint. It is found only if damaged ones may be skipped.
+    run: digest of model, seed and optimiser in the newest checkpoint, by which runs are told apart.
     """
 
     rank: int
@@ -45,9 +46,9 @@ class MachineOutput:
 
     @classmethod
     def inspect(cls, rank: int, config: Config) -> "MachineOutput":
-        """Look at the configured output directory.
+        """Look at the configured output directory of this machine.
 
-        Every byte of the checkpoints is read only if damaged checkpoints may be skipped. Otherwise only the
+        If damaged checkpoints may be skipped, every byte of the checkpoints is read. Otherwise only the
         lengths of their files are checked.
         """
         output_dir, start = str(config.run.output_dir), config.start
@@ -66,7 +67,7 @@ class MachineOutput:
         return cls(
             rank=rank,
             path=output_dir,
-            used=next(iter(find_used(output_dir)), None),
+            used=next(iter(find_run_files(output_dir)), None),
             checkpoints=checkpoints,
             faults=faults,
             newest_whole=find_newest_whole(output_dir) if skips else None,
@@ -75,34 +76,35 @@ class MachineOutput:
 
 
 def share_checkpoint(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool = False) -> list[Config]:
-    """Choose the checkpoint that the run continues from and copy it to all machines that lack it.
+    """Choose the checkpoint that the run continues from, and copy it to all machines that do not have it.
 
-    Returns the phases. If damaged checkpoints were skipped, resume_step is set to the chosen checkpoint.
-    Raises DatasetError if a new run's directory is in use on any machine, or if machines have different runs.
-    may_be_new: ``--resume`` without a run starts a new run and gives no warning, as other programs do.
+    Returns the phases. If damaged checkpoints were skipped, their resume_step is the number of the chosen
+    checkpoint.
+    may_be_new: True if ``--resume`` may start a new run without a warning, as in some other programs.
+    Raises DatasetError if a new run's directory is in use on a machine, or if machines have different runs.
     """
     config = phases[0]
     if config.run.compile_only:
         return list(phases)
-    workers = runtime.workers
-    # Every worker gets a description of all machines' outputs. So all workers take the same decisions below
-    # without a further exchange.
+    workers = runtime.collective
+    # Every worker gets the descriptions of all machines. So all workers make the same decisions below without
+    # another exchange.
     mine = runtime.on_machines(lambda: asdict(MachineOutput.inspect(workers.rank, config)))
     outputs = [_parse_machine_output(found) for found in workers.gather(mine) if found is not None]
-    # A new run: no machine may have an earlier one.
+    # This is a new run: no machine may have an earlier run.
     if not config.start.continues_here:
         for output in outputs:
             if output.used is not None and not config.run.overwrite_output_dir:
                 runtime.stop_all(make_in_use_error(_name_directory(output, outputs), output.used))
         return list(phases)
-    # A continued run: any machine may have the checkpoint. If machine 0 has [100, 200] and machine 1 has
-    # [100], the run continues from 200, and machine 1 gets a copy.
+    # This is a continued run: any machine may have the checkpoint. If machine 0 has [100, 200] and machine 1
+    # has [100], the run continues from 200, and machine 1 gets a copy of it.
     numbers = sorted({number for output in outputs for number in output.checkpoints})
     if not numbers:
         if config.start.resume and not may_be_new:
-            runtime.on_rank_0(lambda: _refuse_near_name(runtime, outputs))
+            runtime.on_rank_0(lambda: _refuse_mistyped_name(runtime, outputs))
         return list(phases)
-    _check_one_run(runtime, outputs)
+    _check_same_run(runtime, outputs)
     if config.start.resume_skips_damaged:
         wanted = max(
             (output.newest_whole for output in outputs if output.newest_whole is not None), default=None
@@ -116,19 +118,20 @@ def share_checkpoint(runtime: Runtime, phases: Sequence[Config], *, may_be_new: 
             runtime.log(f"warning: checkpoint {number} is passed over: {fault}")
         phases = [one.changed(resume=True, resume_step=wanted) for one in phases]
     else:
-        wanted = _choose_number(config, numbers)
+        wanted = _choose_checkpoint_number(config, numbers)
     if wanted in numbers:
         _copy_to_all(runtime, outputs, wanted)
     elif len(outputs) > 1:
         there = "; ".join(
-            f"{_name_directory(output, outputs)}: {_join_numbers(output.checkpoints)}" for output in outputs
+            f"{_name_directory(output, outputs)}: {_join_checkpoint_numbers(output.checkpoints)}"
+            for output in outputs
         )
         runtime.stop_all(MissingInputError(f"no machine holds checkpoint {wanted}; there are {there}"))
     return list(phases)
 
 
 def _parse_machine_output(found: Mapping[str, object]) -> MachineOutput:
-    """Return the MachineOutput that another worker sent as JSON, which turns integer keys into strings."""
+    """Return the MachineOutput that another worker has sent as JSON, in which integer keys are strings."""
     numbered = {
         name: {int(number): value for number, value in found[name].items()}  # type: ignore[attr-defined]
         for name in ("checkpoints", "faults")
@@ -136,10 +139,10 @@ def _parse_machine_output(found: Mapping[str, object]) -> MachineOutput:
     return MachineOutput(**{**found, **numbered})  # type: ignore[arg-type]
 
 
-def _choose_number(config: Config, numbers: Sequence[int]) -> int:
+def _choose_checkpoint_number(config: Config, numbers: Sequence[int]) -> int:
     """Return the number of the checkpoint to continue from.
 
-    numbers: numbers of the checkpoints that any machine has, ascending.
+    numbers: numbers of the checkpoints on all machines, ascending.
     """
     start = config.start
     given = start.resume_step
@@ -148,11 +151,11 @@ def _choose_number(config: Config, numbers: Sequence[int]) -> int:
     return numbers[-1] if given is None else given
 
 
-def _refuse_near_name(runtime: Runtime, outputs: Sequence[MachineOutput]) -> None:
+def _refuse_mistyped_name(runtime: Runtime, outputs: Sequence[MachineOutput]) -> None:
     """Log that there is no run to resume.
 
-    Raises SettingsError if a neighbouring directory has a run with nearly the same name, because the name was
-    probably mistyped.
+    Raises SettingsError if a directory with nearly the same name has a run, because the name was probably
+    mistyped.
     """
     path = outputs[0].path
     if any(output.used for output in outputs):
@@ -166,11 +169,11 @@ def _refuse_near_name(runtime: Runtime, outputs: Sequence[MachineOutput]) -> Non
     return None
 
 
-def _check_one_run(runtime: Runtime, outputs: Sequence[MachineOutput]) -> None:
+def _check_same_run(runtime: Runtime, outputs: Sequence[MachineOutput]) -> None:
     """End all workers if two machines have checkpoints of different runs.
 
-    Checkpoints of the same run and number have the same bits on all machines. Two machines without a common
-    number must at least have the same model, seed and optimiser.
+    Two checkpoints of the same run with the same number have the same bits. If two machines have no number in
+    common, their runs must at least have the same model, seed and optimiser.
     """
     first, *others = [output for output in outputs if output.run is not None] or [outputs[0]]
     for output in others:
@@ -192,9 +195,10 @@ def _check_one_run(runtime: Runtime, outputs: Sequence[MachineOutput]) -> None:
 
 
 def _copy_to_all(runtime: Runtime, outputs: Sequence[MachineOutput], number: int) -> None:
-    """Copy the checkpoint to the machines that lack it or have a damaged copy.
+    """Copy the checkpoint to the machines that do not have it, or have a damaged copy.
 
     Ends all workers if no machine has an undamaged copy.
+    number: number of the checkpoint.
     """
     source = next((output for output in outputs if output.checkpoints.get(number) is not None), None)
     if source is None:
@@ -206,35 +210,37 @@ def _copy_to_all(runtime: Runtime, outputs: Sequence[MachineOutput], number: int
         return
     names = ", ".join(map(str, lacking))
     runtime.log(f"checkpoint {number} is worker {source.rank}'s: giving it to worker {names}")
-    path = find_checkpoints(source.path)[number] if runtime.workers.rank == source.rank else None
+    path = find_checkpoints(source.path)[number] if runtime.collective.rank == source.rank else None
     folder = get_checkpoints_folder(str(runtime.config.run.output_dir))
-    target = folder / f"step-{number:08d}" if runtime.workers.rank in lacking else None
+    target = folder / f"step-{number:08d}" if runtime.collective.rank in lacking else None
     copy_directory(runtime, source.rank, path, target)
 
 
 def _find_remedy(runtime: Runtime, output: MachineOutput, number: int) -> str:
-    """Return what the user can do about a damaged checkpoint.
+    """Return what the user can do about a damaged checkpoint. All workers get the same text.
 
-    The worker whose machine has the checkpoint finds the remedy and sends it to all workers.
+    The worker on the machine with the checkpoint finds the remedy, and sends it to the others.
     """
     found = None
-    if runtime.workers.rank == output.rank:
+    if runtime.collective.rank == output.rank:
         start = runtime.config.start
         is_phase_1 = not start.resume and start.resume_step is None
         found = advise_on_resume(output.path, number, "--phase1-end-step" if is_phase_1 else "--resume-step")
-    return str(runtime.workers.gather(found)[output.rank])
+    return str(runtime.collective.gather(found)[output.rank])
 
 
 def _compute_digest(value: object) -> str:
-    """Return the md5 of the value's JSON."""
+    """Return the md5 of a value, computed from its JSON."""
     return md5(json.dumps(value, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 
 
 def _name_directory(output: MachineOutput, outputs: Sequence[MachineOutput]) -> str:
-    """Return the path of a machine's output directory, with its worker's rank if there are several."""
+    """Return the path of a machine's output directory. If there are several machines, add the rank of its
+    worker.
+    """
     return output.path if len(outputs) == 1 else f"worker {output.rank}'s {output.path}"
 
 
-def _join_numbers(checkpoints: Mapping[int, str | None]) -> str:
+def _join_checkpoint_numbers(checkpoints: Mapping[int, str | None]) -> str:
     """Return the numbers of the checkpoints as text for an error message."""
     return ", ".join(map(str, checkpoints)) or "none"

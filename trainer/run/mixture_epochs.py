@@ -1,4 +1,4 @@
-"""Log lines about the epochs that a run has trained on each source of a mixture."""
+"""Log lines about how often a run has trained on each source (dataset) of a mixture."""
 
 from collections.abc import Callable
 
@@ -18,13 +18,13 @@ def log_epochs(
     examples: int,
     examples_per_row: float,
 ) -> None:
-    """Log how many epochs of each source (dataset of the mixture) the run has trained on.
+    """Log how many epochs of each source (dataset of a mixture) the run has trained on.
 
-    When a run starts, also log the epochs at its last update.
-
-    start, last: first and last update of the run. examples: examples per update.
-    If rows are packed while loading, the examples of a partly used window are estimated from the average per
-    row.
+    When a run starts, this also logs how many it will have been after the last update.
+    start, last: numbers of the run's first and last update.
+    examples: number of examples per update.
+    examples_per_row: average number of examples in a row. If rows are packed while loading, the examples of a
+    window (rows packed together) that is only partly used are estimated by this number.
     """
     order = MixedOrder(data.file_rows, sources=data.sources, seed=0, open_files=1)
     position = Position(*state.position)

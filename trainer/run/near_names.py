@@ -1,10 +1,12 @@
-"""Search for a run with nearly the same name, for a ``--resume`` with a mistyped output directory."""
+"""Search for a run whose name is nearly that of the output directory, which may be mistyped after
+``--resume``.
+"""
 
 import os
 import re
 
 from bertdata.io import storage
-from trainer.run.path_check import find_used
+from trainer.run.path_check import find_run_files
 
 # least letters of a word in which one slip counts as a typing error: run-a and run-b are two names
 _LEAST_LETTERS = 3
@@ -13,22 +15,22 @@ _LEAST_LETTERS = 3
 def find_near_run(output_dir: str) -> str | None:
     """Return the path of a run next to ``output_dir`` whose name differs by one typing error, or None.
 
-    Names with different numbers are different runs: run-1 and run-2, lr1e-4 and lr5e-4.
+    Names with different numbers are different runs on purpose, such as run-1 and run-2, or lr1e-4 and lr5e-4.
     """
     folder = os.path.abspath(output_dir.removeprefix("file://"))
     parent, name = os.path.split(folder)
     if not os.path.isdir(parent):
         return None
-    near = [one for one in sorted(os.listdir(parent)) if one != name and is_near(one, name)]
+    near = [one for one in sorted(os.listdir(parent)) if one != name and is_typo_of(one, name)]
     where = storage.get_parent(output_dir.rstrip("/"))
     paths = [one if where == "." else storage.join(where, one) for one in near]
-    return next((path for path in paths if find_used(path)), None)
+    return next((path for path in paths if find_run_files(path)), None)
 
 
-def is_near(one: str, other: str) -> bool:
-    """Return True if one typing error turns one name into the other, and both have the same numbers.
+def is_typo_of(one: str, other: str) -> bool:
+    """Return True if one typing error turns one name into the other and both contain the same numbers.
 
-    Upper and lower case, hyphens and dots are ignored.
+    Case, hyphens and dots are ignored.
     """
     if re.findall(r"\d+", one) != re.findall(r"\d+", other):
         return False
@@ -38,12 +40,14 @@ def is_near(one: str, other: str) -> bool:
         return True
     differing = {*words} ^ {*others}
     is_long = all(len(word) >= _LEAST_LETTERS for word in differing)
-    return is_long and is_one_slip(joined, joined_other)
+    return is_long and has_one_typing_error(joined, joined_other)
 
 
-def is_one_slip(one: str, other: str) -> bool:
-    """Return True if the words differ by one missing letter, one wrong letter, or two swapped neighbours."""
-    # Cut off the common beginning and the common end: "run-lerge" and "run-large" -> "e" and "a".
+def has_one_typing_error(one: str, other: str) -> bool:
+    """Return True if two words differ by one missing letter, one wrong letter, or two letters in the wrong
+    order.
+    """
+    # Remove the common beginning and the common end: from "run-lerge" and "run-large" remain "e" and "a".
     start = len(os.path.commonprefix([one, other]))  # noqa: RUF071 - of letters, not of paths
     one, other = one[start:], other[start:]
     end = len(os.path.commonprefix([one[::-1], other[::-1]]))  # noqa: RUF071

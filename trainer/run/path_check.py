@@ -1,6 +1,6 @@
-"""Checks of a run's paths that take milliseconds, before torch is imported and workers are started.
+"""Quick checks of a run's paths, before torch is imported and workers are started.
 
-The run itself repeats the checks that matter to it, because other programs may change the paths meanwhile.
+The run repeats the checks that it depends on, because other programs may change the paths in the meantime.
 """
 
 import os
@@ -20,16 +20,16 @@ from trainer.workers.launchers import find_launcher
 _DLLOGGER = OutputFormat(words="a log of dllogger's lines", begins=lambda head: head.startswith(b"DLLL "))
 _MLLOG = OutputFormat(words="MLPerf's log", begins=lambda head: head.startswith(b":::MLLOG "))
 _OTHER_NAME = "give another name"
-_RUN = ("checkpoints", "training.csv")
-"""Names in the output directory that show that a run wrote to it."""
+_RUN_FILES = ("checkpoints", "training.csv")
+"""Names of files and folders in an output directory that show that a run has written to it."""
 
 
 def check_paths(phases: Sequence[Config]) -> None:
-    """Raise an error for missing data, and for outputs that are inputs, cannot be written or are in use.
+    """Raise an error if data are missing, or if an output is also an input, cannot be written or is in use.
 
-    Under a launcher (torchrun, horovodrun) every worker would print the same error. There, only outputs that
-    are inputs are refused here, and the run checks the rest. Paths in remote storage are not checked, because
-    that takes time.
+    Under a launcher (torchrun, horovodrun) every worker would print the same error. So there this function
+    only refuses outputs that are inputs, and the run checks the rest. Paths in remote storage are not
+    checked, because that takes time.
     """
     refuse_run_inputs(phases)
     if find_launcher() != "single":
@@ -48,11 +48,11 @@ def check_paths(phases: Sequence[Config]) -> None:
 
 
 def refuse_run_inputs(phases: Sequence[Config], *, evaluates: bool = False) -> None:
-    """Raise SettingsError if an output of the run is also an input, contains an input or lies within one.
+    """Raise SettingsError if an output of the run is also an input, contains an input or lies inside one.
 
-    A run that is continued or evaluated may have its data in its output directory. Its first start has
-    accepted this, and the run writes only files with names that it chooses itself.
-    evaluates: the run only evaluates, so it writes no logs and no plan.
+    If a run is continued or evaluated, its data may be in its output directory: the run was accepted like
+    this when it first started, and it writes only files whose names it chooses itself.
+    evaluates: True for a run that only evaluates, and writes no logs and no plan.
     """
     for config in phases:
         inputs = _list_data_paths(config)
@@ -73,7 +73,7 @@ def refuse_run_inputs(phases: Sequence[Config], *, evaluates: bool = False) -> N
 
 
 def _list_data_paths(config: Config) -> list[str | None]:
-    """Return the paths of all data that the run reads: its datasets and the files of its task."""
+    """Return the paths of all data that the run reads, that is, its datasets and the files of its task."""
     train_data = None if config.data.generated_data else config.data.train_data
     paths: list[str | None] = [
         path for paths in filter(None, (train_data, config.data.eval_data)) for path in split_paths(paths)
@@ -85,7 +85,7 @@ def _list_data_paths(config: Config) -> list[str | None]:
 
 
 def require_paths(phases: Sequence[Config]) -> None:
-    """Raise SettingsError if the pre-training data or the output directory are missing from the settings."""
+    """Raise SettingsError if the settings name no pre-training data or no output directory."""
     for config in phases:
         if not config.data.generated_data:
             config.require("train_data")
@@ -93,21 +93,23 @@ def require_paths(phases: Sequence[Config]) -> None:
             config.require("output_dir")
 
 
-def find_used(output_dir: str) -> list[str]:
-    """Return the names of files in the directory that only a run writes, [] if no run wrote to it."""
-    return [name for name in _RUN if storage.exists(storage.join(output_dir, name))]
+def find_run_files(output_dir: str) -> list[str]:
+    """Return those names in the directory that only a run writes, such as "checkpoints". [] if there is no
+    run.
+    """
+    return [name for name in _RUN_FILES if storage.exists(storage.join(output_dir, name))]
 
 
 def check_output_is_free(output_dir: str) -> None:
-    """Raise DatasetError if a new run's output directory already has a run."""
-    for used in find_used(output_dir):
+    """Raise DatasetError if the output directory of a new run has the files of another run."""
+    for used in find_run_files(output_dir):
         raise make_in_use_error(output_dir, used)
 
 
 def make_in_use_error(output_dir: str, used: str) -> DatasetError:
-    """Return the error for a new run in a directory that has a run.
+    """Return the error for a new run whose output directory has the files of another run.
 
-    used: name in the directory that shows it, for example "checkpoints".
+    used: name of a file or folder that shows the other run, for example "checkpoints".
     """
     return DatasetError(
         f"{output_dir}: is in use: holds {used}; give --resume to continue there, "
@@ -116,7 +118,9 @@ def make_in_use_error(output_dir: str, used: str) -> DatasetError:
 
 
 def _check_output(output_dir: str, config: Config) -> None:
-    """Raise an error if the output directory has another run, is locked by one, or cannot be written."""
+    """Raise an error if the output directory has the files of another run, is locked by one, or cannot be
+    written.
+    """
     continues = config.start.continues_here
     if config.run.do_train and not continues and not config.run.overwrite_output_dir:
         check_output_is_free(output_dir)

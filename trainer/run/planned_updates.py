@@ -1,4 +1,4 @@
-"""The updates that a run makes: how many, how large, and from which rows."""
+"""The updates that a run will make: how many there are, how large they are, and from which rows."""
 
 from typing import Any
 
@@ -14,13 +14,14 @@ from trainer.update.worker import Runtime
 
 
 class PlannedUpdates:
-    """The updates of a phase that this run makes, from number ``start`` to ``last``.
+    """The updates that this run makes in a phase, from number ``start`` to ``last``.
 
-    batch_size: rows of a micro-batch. A row is an example, or several that are packed together.
-    accumulation: micro-batches per update that each copy of the model computes.
-    examples_per_row: average number of examples packed in a row, 1 without packing.
-    examples: examples per update over all workers, an estimate if rows are packed.
-    interval: examples trained between two evaluations. 0: evaluate only after the last update.
+    batch_size: number of rows in a micro-batch. A row is an example, or several examples that are packed
+    together.
+    accumulation: number of micro-batches per update that each copy of the model computes.
+    examples_per_row: average number of examples packed in a row. It is 1 without packing.
+    examples: number of examples per update over all workers. It is an estimate if rows are packed.
+    interval: number of examples trained on between two evaluations. 0: evaluate only after the last update.
     """
 
     def __init__(self, runtime: Runtime, rows: Rows) -> None:
@@ -38,9 +39,11 @@ class PlannedUpdates:
         return find_last_update(self.runtime.config, self.start)
 
     def form(self, accumulation: int | None = None) -> Form:
-        """Return the object that makes the tensors of micro-batches, flat or padded, in a few possible sizes.
+        """Return the object that makes the tensors of micro-batches, either flat (all sequences end to end)
+        or padded.
 
-        accumulation: micro-batches per copy and update, or None for the usual number.
+        Micro-batches get one of a few sizes, so that the model is compiled for few sizes.
+        accumulation: number of micro-batches per copy and update, or None for the planned number.
         """
         runtime, device = self.runtime, self.runtime.device
         return make_form(
@@ -53,23 +56,23 @@ class PlannedUpdates:
         )
 
     def count_examples(self, update: int) -> int:
-        """Return how many examples this update trains on, over all workers."""
+        """Return the number of examples in this update, over all workers."""
         return self.examples
 
     def add_warmup(self, schedule: Schedule) -> Schedule:
-        """Return the schedule with the warm-up that these updates need.
+        """Return the learning-rate schedule with the warm-up that growing updates need.
 
-        Updates of equal size need no further warm-up, so this class returns the schedule unchanged.
+        In this class all updates have the same size, so the schedule is returned unchanged.
         """
         return schedule
 
     def loader(self, form: Form, state: State) -> Loader:
-        """Return the loader of this worker's micro-batches, beginning at the state's position in the data."""
-        config, division, device = self.runtime.config, self.runtime.division, self.runtime.device
+        """Return the loader of this worker's micro-batches. It begins at the state's position in the data."""
+        config, share, device = self.runtime.config, self.runtime.model_share, self.runtime.device
 
         def warn(message: str) -> None:
-            # in fine-tuning, do not warn that workers share a file: all of them share the single file of
-            # features
+            # In fine-tuning, leave out the warning that workers share a file, because all features are in one
+            # file.
             if not config.is_finetuning:
                 self.runtime.log(f"warning: {message}")
 
@@ -77,8 +80,8 @@ class PlannedUpdates:
             form=form,
             batch_size=self.batch_size,
             accumulation=self.accumulation * device.replicas,
-            workers=division.copies,
-            rank=division.copy,
+            workers=share.copies,
+            rank=share.copy,
             seed=config.data.seed,
             open_files=config.data.open_files,
             position=state.position,
@@ -90,12 +93,12 @@ class PlannedUpdates:
     def make_new_loader(self, **settings: Any) -> Loader:
         """Return a loader of the planned rows.
 
-        settings: all arguments of ``Loader`` except the rows.
+        settings: all other arguments of ``Loader``.
         """
         return Loader(self.rows, **settings)
 
     def log_epochs(self, state: State) -> None:
-        """Log the epochs of each source, if the data are a mixture."""
+        """If the data are a mixture, log how many epochs of each of its sources the run has trained on."""
         if self.rows.data.sources:
             log_epochs(
                 self.rows.data,
@@ -108,9 +111,11 @@ class PlannedUpdates:
             )
 
     def describe(self) -> str:
-        """Describe the numbers of the updates, and the micro-batches and examples of each."""
+        """Describe in words how many updates the run makes, and the micro-batches and examples of an
+        update.
+        """
         runtime = self.runtime
-        kind = ("cop", "ies", "y") if runtime.division.stages > 1 else ("worker",)
+        kind = ("cop", "ies", "y") if runtime.model_share.stages > 1 else ("worker",)
         copies = _format_count(runtime.copies, *kind)
         parts = f"{copies} x {_format_count(self.accumulation, 'micro-batch', 'es')}"
         rows = f"{self.batch_size}"
@@ -121,19 +126,26 @@ class PlannedUpdates:
 
 
 def find_last_update(config: Config, start: int) -> int:
-    """Return the number of the last update of a run that begins after update ``start`` of its phase."""
+    """Return the number of the last update of a run.
+
+    start: number of the update in its phase after which the run begins.
+    """
     steps = config.schedule.steps
     return min(steps, start + (config.run.steps_this_run or steps))
 
 
 def crosses_multiple(interval: int, before: int, now: int) -> bool:
-    """Return True if a multiple of the interval lies in (before, now]. Always False for interval 0."""
+    """Return True if one of the numbers after ``before``, up to ``now``, is a multiple of the interval.
+
+    Returns False if the interval is 0.
+    """
     return interval > 0 and now // interval > before // interval
 
 
 def _format_count(number: int, noun: str, ending: str = "s", of_one: str = "") -> str:
-    """Return the number with its noun: "1 worker", "2 copies".
+    """Return the number with its noun, for example "1 worker" or "2 copies".
 
-    ending: ending of the plural. of_one: ending of the singular.
+    ending: ending that the noun gets in the plural.
+    of_one: ending that the noun gets in the singular.
     """
     return f"{number} {noun}{of_one if number == 1 else ending}"

@@ -1,4 +1,4 @@
-"""Predictions of a pre-trained model for a text: the words that replace its [MASK]s."""
+"""Predictions of a pre-trained model for a text: the words that could stand in place of its [MASK]s."""
 
 import torch
 
@@ -15,10 +15,11 @@ MASK = "[MASK]"
 
 
 def predict_lines(opened: Trained, text: str, *, count: int, as_json: bool) -> list[str]:
-    """Return the most probable words for each mask, as a line per mask.
+    """Return the most probable words for each mask of the text, in one line per mask.
 
-    as_json: return one line with a JSON list instead, which has a list of [word, probability] pairs per mask.
-    Only JSON shows whether a word begins with a space.
+    count: number of words per mask.
+    as_json: return a single line of JSON instead. It is a list per mask, of pairs [word, probability]. Only
+    this form shows whether a word begins with a space.
     """
     if count < 1:
         raise SettingsError(f"--num {count}: expected 1 or more")
@@ -32,7 +33,8 @@ def predict_lines(opened: Trained, text: str, *, count: int, as_json: bool) -> l
 
 
 def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, float]]]:
-    """Return for each mask of the text the ``count`` most probable words with probabilities, best first.
+    """Return for each mask of the text the ``count`` most probable words with their probabilities, best
+    first.
 
     Raises DataError for a model without a masked-word head, UsageError for a text without masks, and
     SettingsError for a text that is too long for the model.
@@ -41,15 +43,15 @@ def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, 
         check_memory(BertForMaskedLM(opened.shape).count_weights())
     model, vocabulary = BertForMaskedLM(opened.shape).eval(), opened.vocabulary
     opened.fill(model, WORD_HEAD, "is an encoder without a masked-word head, which guesses no words")
-    ids, mask = _encode(opened, text), vocabulary.role("mask")
+    ids, mask = _encode_with_masks(opened, text), vocabulary.role("mask")
     masks = [row for row, token in enumerate(ids) if token == mask]
     if not masks:
         raise UsageError(f"the text has no {MASK}: write {MASK} where a word is to be guessed")
     opened.warn_of_length(len(ids))
     with torch.no_grad():
         logits = model(make_single_batch(ids, masks=masks)).masked_lm
-    # As in transformers, rows of the output layer without a token (padding of the vocabulary) take part in
-    # the softmax.
+    # As in transformers, the softmax includes the entries of the output layer that have no token (the
+    # vocabulary's padding).
     shares = logits.float().softmax(1)
     tokens = torch.tensor(vocabulary.replacements)
     best = shares[:, tokens].topk(min(count, len(tokens)))
@@ -58,12 +60,12 @@ def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, 
     return [list(zip(*one, strict=True)) for one in zip(words, best.values.tolist(), strict=True)]
 
 
-def _encode(opened: Trained, text: str) -> list[int]:
-    """Return the ids of [CLS], the text with each mask as a single token, and [SEP].
+def _encode_with_masks(opened: Trained, text: str) -> list[int]:
+    """Return the ids of [CLS], the text with a single token for each mask, and [SEP].
 
-    A mask is written as [MASK] or as the tokeniser's mask token. The text is encoded as a whole, because some
-    mask tokens absorb the space before them. If the tokeniser does not recognise its mask token in a text,
-    the pieces between the masks are encoded separately.
+    A mask is written as [MASK] or as the tokeniser's own mask token. Some mask tokens absorb the space before
+    them, so the text is encoded as a whole. If the tokeniser does not recognise its mask token in a text, the
+    pieces of text between the masks are encoded separately.
     """
     vocabulary, tokenizer = opened.vocabulary, opened.tokenizer
     mask = vocabulary.role("mask")

@@ -1,7 +1,7 @@
-"""Pre-training: check the paths, open the data, agree with the other workers, and train each phase.
+"""Pre-training: check the paths, open the data, make sure that all workers agree, and train each phase.
 
-``pretrain`` is the entry point of ``python -m trainer pretrain``. A run has one phase, or two that follow
-each other (short sequences, then long ones). Each phase is trained by ``trainer.run.training_loop``.
+``python -m trainer pretrain`` calls ``pretrain``. A run has one phase, or two: the first on short sequences
+and the second on long ones. ``trainer.run.training_loop`` trains a phase.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from trainer.data.opening import (
 from trainer.data.rows import find_rows
 from trainer.data.trained_length import find_length_warnings
 from trainer.devices.opening import set_device
-from trainer.run.agreement import agree_on_data
+from trainer.run.agreement import check_same_data
 from trainer.run.machines import share_checkpoint
 from trainer.run.path_check import require_paths
 from trainer.run.runtime import open_runtime
@@ -34,12 +34,12 @@ from trainer.update.worker import Runtime
 
 
 def pretrain(phases: Sequence[Config], *, may_be_new: bool = False) -> None:
-    """Train phase 1, phase 2, or both. A resumed run continues in the phase of its checkpoint.
+    """Train phase 1, phase 2, or both. A resumed run continues in the phase to which its checkpoint belongs.
 
-    A phase ends with a checkpoint, for one of three reasons: all its updates are made, the target accuracy is
-    reached, or SIGTERM or Ctrl-C arrives. The next phase follows only in the first case. A signal takes
-    effect between two micro-batches, and the gradients of the unfinished update are discarded.
-    may_be_new: start a new run without a warning if ``--resume`` finds none.
+    A phase ends with a checkpoint, when all its updates are made, when the target accuracy is reached, or
+    when SIGTERM or Ctrl-C arrives. The next phase follows only if all updates were made. A signal ends the
+    run between two micro-batches, and the gradients of the unfinished update are discarded.
+    may_be_new: if ``--resume`` finds no run, start a new run without a warning.
     """
     if phases[0].is_finetuning:
         raise SettingsError(f"task is {phases[0].task}: that is learned by python -m trainer finetune")
@@ -53,31 +53,33 @@ def pretrain(phases: Sequence[Config], *, may_be_new: bool = False) -> None:
     with ExitStack() as locks:
         lock_outputs(runtime, phases, locks)
         train_phases(runtime, phases, may_be_new=may_be_new)
-    runtime.workers.close()
+    runtime.collective.close()
 
 
 def lock_outputs(runtime: Runtime, phases: Sequence[Config], locks: ExitStack) -> None:
-    """Lock the output directories on every machine until ``locks`` closes.
+    """Lock the output directories on every machine, until ``locks`` is closed.
 
     Raises DatasetError if another run writes to one of the directories.
     """
-    owners = runtime.workers.gather(name_this_process())
+    owners = runtime.collective.gather(name_this_process())
     wanted = sorted({str(config.run.output_dir) for config in phases if not config.run.compile_only})
 
-    def lock() -> None:
+    def lock_on_machine() -> None:
         for directory in wanted:
             locks.enter_context(lock_directory(storage.join(directory, UNFINISHED), owners))
 
-    runtime.on_machines(lock)
+    runtime.on_machines(lock_on_machine)
 
 
 def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool = False) -> None:
-    """Open the data, check that all workers agree on it, and train the phases until one ends early.
+    """Open the data, check that all workers have the same, and train the phases.
 
-    Everything that can be refused for any phase is checked here, before the first phase starts. A two-phase
-    run may take days, and must not fail on a setting of phase 2 when phase 1 is done.
+    If a phase ends early, the next is not trained. Everything that can be refused in any phase is refused
+    here, before the first phase starts: it may take days, and then a wrong setting of phase 2 would be found
+    too late.
+    may_be_new: if ``--resume`` finds no run, start a new run without a warning.
     """
-    # Open the training and evaluation data of every phase. Each worker opens its copy.
+    # Open the training and evaluation data of every phase, on every worker.
     runtime.log("opening the data")
     opened = runtime.on_every_worker(lambda: [open_training_data(config) for config in phases])
     runtime = runtime.changed(runtime.config, *opened)
@@ -87,25 +89,26 @@ def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool
             for config in phases
         ]
     )
-    # Stop here if two workers have different data: they would train together on different examples, and no
-    # error would tell.
+    # Stop here if two workers have different data. They would train together on wrong examples without any
+    # error.
     for config, *both in zip(phases, opened, evaluated, strict=True):
         named = zip(("train_data", "eval_data"), both, strict=True)
         of_phase = f" of phase {config.phase}" if len(phases) > 1 else ""
-        agree_on_data(
+        check_same_data(
             runtime, {f"{format_flag(key)}{of_phase}": data for key, data in named if data is not None}
         )
-    # Choose the checkpoint to continue from, and copy it to the machines that lack it.
+    # Choose the checkpoint to continue from, and copy it to the machines that do not have it.
     phases = share_checkpoint(runtime, phases, may_be_new=may_be_new)
-    # With num_train_epochs or train_tokens the number of updates depends on the size of the data.
+    # If the length is configured in epochs or tokens, the number of updates depends on the size of the data.
     if any(config.counts_updates for config in phases):
         from trainer.run.epochs import count_updates
 
         phases = [count_updates(runtime, one, data) for one, data in zip(phases, opened, strict=True)]
     datasets = [prepare_for_training(config, data) for config, data in zip(phases, opened, strict=True)]
     runtime = replace(runtime, config=phases[0])
-    # Rank 0 warns about data that do not suit the settings or each other.
-    if runtime.workers.rank == 0:
+    # Rank 0 warns about data that do not suit the settings, or evaluation data that do not suit the training
+    # data.
+    if runtime.collective.rank == 0:
         warnings = [
             one for config in phases for one in find_data_warnings(config, find_training_paths(config))
         ]
@@ -116,16 +119,16 @@ def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool
         for warning in dict.fromkeys(warnings):
             runtime.log(f"warning: {warning}")
     about = list[str]()
-    # Both phases train the same model. Check that every phase's data fit it before anything is built.
+    # Both phases train the same model. Check that the data of each phase fit it before anything is built.
     shape = find_shape(runtime, datasets[0])
     for config, data, held_out in zip(phases, datasets, evaluated, strict=True):
         for one in (data, held_out):
             if one is not None:
                 check_data_length(one, shape.max_position_embeddings)
         if config.split.plan is None and config.run.strategy in ("auto", "replicated"):
-            config.update.micro_batches(runtime.copies)  # raises here, not after the first phase
-        find_rows(config, data)  # raises here, not after the first phase
-        if held_out and find_training_paths(config) and runtime.workers.rank == 0:
+            config.update.micro_batches(runtime.copies)  # raise an error now, not after the first phase
+        find_rows(config, data)  # raise an error now, not after the first phase
+        if held_out and find_training_paths(config) and runtime.collective.rank == 0:
             warnings = make_shared_warnings(data, held_out)
             if not config.start.is_continued:
                 ids = held_out.layout.max_seq_length
@@ -134,9 +137,9 @@ def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool
                 runtime.log(f"warning: {warning}")
         about.append(describe_phase(config, data, held_out))
     if len(phases) > 1:
-        from trainer.run.two_phases import train_both
+        from trainer.run.two_phases import train_both_phases
 
-        return train_both(runtime, phases, datasets, about)
+        return train_both_phases(runtime, phases, datasets, about)
     for line in filter(None, (phases[0].reports.description, *about)):
         runtime.log(line)
     train_phase(runtime, datasets[0], shape)

@@ -1,4 +1,4 @@
-"""Setup that training and evaluation share: the device, the connection to the other workers, the model."""
+"""Set-up for training and evaluation: the device, the connection to the other workers, and the model."""
 
 import os
 from collections.abc import Mapping
@@ -17,18 +17,18 @@ from trainer.config.settings import Config
 from trainer.data.opening import check_data_length
 from trainer.devices.opening import find_device
 from trainer.model.headed import HeadedBert
-from trainer.run.agreement import agree_on_settings
+from trainer.run.agreement import check_same_settings
 from trainer.run.strategies import find_strategy_class
 from trainer.tasks.choice import find_task
-from trainer.update.worker import Runtime, make_undivided
+from trainer.update.worker import Runtime, hold_whole_model
 from trainer.workers.choice import find_collective
 from trainer.workers.launchers import VARIABLES, find_local_rank, find_rank
 
 
 def open_runtime(*phases: Config) -> Runtime:
-    """Connect this process with the other workers and return its runtime.
+    """Connect this process with the other workers, and return its runtime.
 
-    Logs the settings that have no effect here, and warnings about the model's settings.
+    Also logs the settings that have no effect in this run, and warnings about the model's settings.
     """
     runtime = connect_workers(*phases)
     runtime.log_idle_keys()
@@ -38,10 +38,10 @@ def open_runtime(*phases: Config) -> Runtime:
 
 
 def connect_workers(*phases: Config) -> Runtime:
-    """Connect this process with the other workers and return its runtime.
+    """Connect this process with the other workers, and return its runtime.
 
-    Ends all workers unless they have the same settings. The runtime's configuration is the first phase's,
-    with the name of the chosen device filled in.
+    The runtime has the configuration of the first phase, in which the name of the chosen device replaces
+    "auto". Ends all workers if their settings differ.
     """
     config = phases[0]
     if config.run.device == "auto":
@@ -58,13 +58,13 @@ def connect_workers(*phases: Config) -> Runtime:
     workers = find_collective(config.workers.collective, device)
     task = find_task(config.task, config, device.row_losses)
     runtime = Runtime(
-        config=config, device=device, workers=workers, division=make_undivided(workers), task=task
+        config=config, device=device, collective=workers, model_share=hold_whole_model(workers), task=task
     )
-    agree_on_settings(runtime, phases)
-    # Only now is the number of workers known, so compare it with the number that the user asked for.
+    check_same_settings(runtime, phases)
+    # The number of workers is known only now. Compare it with the number that the user asked for.
     if (wanted := config.workers.world_size or workers.size) != workers.size:
         remedy = "start as many workers, or, without a launcher, give --dist"
-        if config.workers.dist:  # a launcher started this process, so that --dist has no effect
+        if config.workers.dist:  # a launcher started this process, so --dist had no effect
             variables = ", ".join(name for name in VARIABLES.get(workers.name, ()) if os.environ.get(name))
             remedy = (
                 f"{variables or 'variables'} are set as by a launcher, so --dist does nothing: unset them"
@@ -76,12 +76,12 @@ def connect_workers(*phases: Config) -> Runtime:
 def find_model_config(
     config: Config, data: OpenedDataset, given: Mapping[str, Any] | None = None
 ) -> ModelConfig:
-    """Return the model's shape from the settings.
+    """Return the configuration of the model for these data.
 
-    given: settings of the model, or None for the configured ones. The vocabulary size is the dataset's unless
-    the settings have one.
-    Raises SettingsError if the data have segment pairs and the model only one segment type, or if sequences
-    are longer than the model's positions.
+    The vocabulary size is the dataset's, unless the settings have one.
+    given: settings of the model, or None for the configured ones.
+    Raises SettingsError if the data have pairs of segments and the model has only one segment type, or if
+    sequences are longer than the model's positions.
     """
     settings = {"vocab_size": data.vocabulary_size, **(config.model_settings if given is None else given)}
     if settings["vocab_size"] is None:
@@ -98,9 +98,11 @@ def find_model_config(
 
 
 def make_model(runtime: Runtime, shape: ModelConfig) -> HeadedBert:
-    """Build the model, or this worker's part of a divided model, with random weights from the run's seed."""
+    """Build the model, or this worker's share of a divided model, with initial weights from the run's
+    seed.
+    """
     runtime.device.seed(runtime.config.data.seed)
-    device, division = runtime.device, runtime.division
-    return find_strategy_class(device, division).build(
-        runtime.empty_model(shape), device, runtime.workers, division
+    device, share = runtime.device, runtime.model_share
+    return find_strategy_class(device, share).build(
+        runtime.empty_model(shape), device, runtime.collective, share
     )

@@ -1,11 +1,11 @@
-"""Remedies for a device that waits for data."""
+"""What the user can do if the device waits for data."""
 
 from bertdata.io.process_pool import count_available_cores
 from trainer.config.settings import Config
 
 
 def describe_remedy(config: Config) -> str:
-    """Return the ways to faster data that this machine and these settings leave open."""
+    """Return in words how to load data faster, as far as this machine and the settings allow it."""
     remedies = [f"more cores help (this process has {count_available_cores()})"]
     if config.masking_at_load:
         remedies.append("as do masks that are made before (masking static)")

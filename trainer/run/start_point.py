@@ -1,8 +1,8 @@
-"""The start point of a run, and the loading of its weights, moments and state.
+"""The start point of a run, and the loading of weights, moments and state from it.
 
-There are four start points. "new" starts at update 0 with random weights. "weights" starts at update 0 with a
-checkpoint's weights. "phase 2" starts phase 2 with weights and moments of the end of phase 1. "resumed"
-continues a phase exactly where its checkpoint was written.
+There are four kinds of start points. "new" starts at update 0 with random weights. "weights" starts at update
+0 with the weights of a checkpoint. "phase 2" starts phase 2 with weights and moments from the end of phase 1.
+"resumed" continues a phase exactly where its checkpoint was saved.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,8 +32,8 @@ from trainer.config.settings import Config
 from trainer.data.order import Position
 from trainer.data.trained_length import choose_longer
 from trainer.errors import CheckpointError
-from trainer.run.configured_shape import override_stored
-from trainer.run.path_check import check_output_is_free, find_used
+from trainer.run.configured_shape import override_stored_settings
+from trainer.run.path_check import check_output_is_free, find_run_files
 from trainer.run.runtime import find_model_config
 from trainer.run.training_state import Training
 from trainer.splitting.split_tensors import SplitTensors
@@ -41,21 +41,21 @@ from trainer.update.worker import Runtime
 
 
 def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
-    """Return (start point, path of the checkpoint).
+    """Return the start point ("new", "weights", "phase 2" or "resumed") and the path of its checkpoint.
 
-    The start point is "new", "weights", "phase 2" or "resumed". Changes nothing. Raises an error if the
-    settings do not fit the checkpoints in the output directory. The path is "" for "new".
-    fresh: the state that this run would have at update 0. The checkpoint's state is compared with it.
+    The path is "" for "new". Nothing is changed. Raises an error if the settings do not fit the checkpoints
+    in the output directory.
+    fresh: the state that this run would have at update 0. It is compared with the checkpoint's state.
     """
     output_dir, start = str(config.run.output_dir), config.start
     there = find_checkpoints(output_dir)
     if start.start_moments and not start.start_from_ckpt:
         raise SettingsError("start_moments is given, but no start_from_ckpt to take them from")
     resuming = start.resume or start.resume_step is not None
-    # Resume: the checkpoint must have the same data, order and seed. The run then continues bit for bit if
-    # batch size, accumulation and the other hyperparameters are also the same. A change of those is allowed,
-    # and the log names it.
-    if (path := find_resumed(config)) is not None:
+    # Resume: the checkpoint must have been trained with the same data, order and seed. If batch size,
+    # accumulation and the other hyperparameters are also the same, the run continues with the same bits.
+    # Those may change, and the log names the changes.
+    if (path := find_resumed_checkpoint(config)) is not None:
         state = read_state(path)
         if state.phase == fresh.phase:
             check_fits(path, state, fresh, "data", "order", "seed", "open_files", "optimiser")
@@ -64,7 +64,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
             return "resumed", str(path)
         if state.phase > fresh.phase:
             raise SettingsError(f"{path}: is a checkpoint of phase 2; give --phase2 to resume it")
-    # The first start of phase 2: take weights and moments from the end of phase 1.
+    # Phase 2 starts for the first time: take weights and moments from the end of phase 1.
     if start.phase2 and start.start_from_ckpt is None:
         try:
             path = choose_checkpoint(output_dir, start.phase1_end_step)
@@ -75,7 +75,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
             raise DatasetError(f"{path}: is in use: phase 2 has begun; give --resume to continue it")
         check_fits(path, state, fresh, "optimiser")
         return "phase 2", str(path)
-    # Phase 2 from another model's weights, in a directory that has a phase 1 already.
+    # Phase 2 starts with the weights of another model, in a directory that already has a phase 1.
     follows = bool(start.phase2 and there) and read_state(there[max(there)]).phase == 1
     if follows and start.start_from_ckpt:
         return "weights", start.start_from_ckpt
@@ -84,16 +84,16 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     return ("weights", start.start_from_ckpt) if start.start_from_ckpt else ("new", "")
 
 
-def find_resumed(config: Config) -> Path | None:
+def find_resumed_checkpoint(config: Config) -> Path | None:
     """Return the checkpoint to resume from, or None if the run does not resume.
 
-    This is a checkpoint in the output directory. If the run has none yet, it is the one that the run branches
-    off from (resume_from).
+    It is a checkpoint in the output directory or, if there is none yet, the one from which the run branches
+    off (resume_from).
     """
     run, output_dir = config.start, str(config.run.output_dir)
     if run.resume_step is not None or (run.resume and find_checkpoints(output_dir)):
         return choose_checkpoint(output_dir, run.resume_step)
-    if run.resume_from is None or find_used(output_dir):
+    if run.resume_from is None or find_run_files(output_dir):
         return None
     if (found := find_trainer_checkpoint(run.resume_from)) is None:
         raise CheckpointError(f"{run.resume_from}: holds no checkpoint of this trainer to resume from")
@@ -103,9 +103,9 @@ def find_resumed(config: Config) -> Path | None:
 def load_start_point(training: Training, update_examples: int) -> int | None:
     """Find the start point and load it on all workers.
 
-    update_examples: examples per update of this run, over all workers.
-    Returns the number of the checkpoint that the run continues from, or None. Checkpoints with larger numbers
-    are to be removed.
+    update_examples: number of examples per update of this run, over all workers.
+    Returns the number of the checkpoint that the run continues from, or None. The caller removes checkpoints
+    with larger numbers.
     """
     runtime, fresh = training.runtime, training.state
     kind, path = runtime.on_rank_0(lambda: find_start_point(runtime.config, fresh))
@@ -120,30 +120,32 @@ def load_start_point(training: Training, update_examples: int) -> int | None:
 def load_start_from(
     kind: str, path: str, training: Training, update_examples: int
 ) -> tuple[State, int | None]:
-    """Load weights, moments and state of a start point on all workers.
+    """Load weights, moments and state from a checkpoint on all workers.
 
-    kind: "weights", "phase 2" or "resumed". path: path of the checkpoint.
-    Returns the state to continue with, and the number after which later checkpoints are removed.
+    kind: the start point, "weights", "phase 2" or "resumed".
+    path: path of the checkpoint.
+    update_examples: number of examples per update of this run, over all workers.
+    Returns the state to continue with, and the number of the checkpoint after which later ones are removed.
     """
     runtime, fresh, config = training.runtime, training.state, training.runtime.config
     tensors = training.tensors
     reader = tensors if isinstance(tensors, SplitTensors) else WholeModelReader(training)
     runtime.log(f"reading {path}")
-    # Weights only: counts begin at 0, and the position at the start of the data.
+    # "weights": counts begin at 0, and the position is the start of the data.
     if kind == "weights":
         reader.read_weights(path)
-        # If this directory has a phase 1, checkpoints of phase 2 are numbered on from its end.
+        # If this directory has a phase 1, the numbers of phase 2's checkpoints continue from its end.
         there = runtime.on_rank_0(lambda: max(find_checkpoints(str(config.run.output_dir)), default=0))
         known = runtime.on_rank_0(lambda: find_trained_length(path))
         return replace(fresh, phase_start=there, longest=choose_longer(known, fresh.longest)), None
     saved = State(**runtime.on_rank_0(lambda: asdict(read_state(Path(path)))))
-    # Weights and moments. Counts and position start again, because phase 2 has other data.
+    # "phase 2": take weights and moments. Counts and position begin again, because phase 2 has other data.
     if kind == "phase 2":
         longest = choose_longer(saved.longest, fresh.longest)
         state = replace(fresh, phase_start=saved.number, longest=longest)
         reader.read(Path(path), saved, state.applied)
         return state, None
-    # Everything continues: counts, position in the data, loss scale, weights and moments.
+    # "resumed": everything continues, that is, counts, position in the data, loss scale, weights and moments.
     position = Position(*saved.position)
     state = replace(saved, task=fresh.task, position=position, config=config.as_json())
     training.strategy.optimiser_step.scale.load_state_dict(saved.loss_scale)
@@ -154,20 +156,20 @@ def load_start_from(
 
 
 class WholeModelReader:
-    """Reader of checkpoints into an undivided model: rank 0 reads, and sends the moments to all workers.
+    """Loads checkpoints into a model that is not divided: rank 0 reads, and sends the moments to all workers.
 
-    Only rank 0 has the weights afterwards. ``load_start`` then sends them to the other workers.
+    Afterwards only rank 0 has the weights. ``load_start`` then sends them to the other workers.
     """
 
     def __init__(self, training: Training) -> None:
         self._runtime, self._model, self._strategy = training.runtime, training.model, training.strategy
 
     def read_weights(self, path: str) -> None:
-        """Load weights from any program's checkpoint. Also load its moments if start_moments is set."""
+        """Load weights from the checkpoint of any program. If start_moments is set, load its moments too."""
         moments: dict[str, Tensor] = {}
         with_moments = self._runtime.config.start.start_moments
 
-        def read() -> tuple[list[str], int]:
+        def read_any_checkpoint() -> tuple[list[str], int]:
             checkpoint = open_start(self._runtime, self._model.config, path)
             fill_model(self._model, checkpoint)
             if with_moments:
@@ -181,29 +183,32 @@ class WholeModelReader:
             start = self._runtime.config.start
             return list(moments), start.count_moment_updates(checkpoint.updates)
 
-        names, updates = self._runtime.on_rank_0(read)
+        names, updates = self._runtime.on_rank_0(read_any_checkpoint)
         if with_moments:
             self._load_moments(names, moments, updates)
 
     def read(self, path: Path, saved: State, applied: int) -> None:
-        """Load weights and moments of this trainer's checkpoint.
+        """Load weights and moments from a checkpoint of this trainer.
 
+        saved: the checkpoint's state.
         applied: number of updates that the optimiser has made, for its bias correction.
         """
         moments: dict[str, Tensor] = {}
 
-        def read() -> list[str]:
+        def read_own_checkpoint() -> list[str]:
             with add_remedy_to_errors(path, saved):
                 self._model.load_state_dict(read_tensors(path, saved))
                 moments.update(read_tensors(path, saved, MOMENTS))
             return list(moments)
 
-        self._load_moments(self._runtime.on_rank_0(read), moments, applied)
+        self._load_moments(self._runtime.on_rank_0(read_own_checkpoint), moments, applied)
 
     def _load_moments(self, names: Sequence[str], moments: Mapping[str, Tensor], applied: int) -> None:
-        """Send rank 0's moments to all workers and put them into the optimisers.
+        """Send the moments from rank 0 to all workers, and give them to the optimiser.
 
-        names: "exp_avg/bert.embeddings..." and so on. applied: number of updates that made the moments.
+        names: names of the moments, such as "exp_avg/bert.embeddings...".
+        moments: the moments on rank 0, by name.
+        applied: number of updates from which the moments come.
         """
         weights = dict(self._model.named_parameters())
         moved = dict[str, Tensor]()
@@ -211,17 +216,19 @@ class WholeModelReader:
             like = weights[key.partition("/")[2]]
             moved[key] = torch.zeros_like(like, dtype=torch.float32, requires_grad=False)
             moved[key].copy_(moments.get(key, torch.zeros(())))
-        self._runtime.workers.broadcast(moved.values())
+        self._runtime.collective.broadcast(moved.values())
         self._strategy.load_moments(moved, applied)
 
 
 def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
-    """Return the model's shape. Settings that are not configured come from the start checkpoint."""
+    """Return the configuration of the model. Settings that are not configured come from the start
+    checkpoint.
+    """
     config, start = runtime.config, runtime.on_rank_0(lambda: find_start_shape(runtime.config))
     known = dict(start or {})
     if data.vocabulary_size is not None and "vocab_size" in known:
         known["vocab_size"] = max(known["vocab_size"], data.vocabulary_size)
-    shape = find_model_config(config, data, override_stored(config, known))
+    shape = find_model_config(config, data, override_stored_settings(config, known))
     if start and start["hidden_act"] != shape.hidden_act:
         runtime.log(
             f"warning: hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}; its "
@@ -231,16 +238,16 @@ def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
 
 
 def find_start_shape(config: Config) -> dict[str, Any] | None:
-    """Return the model's settings in the checkpoint that the run starts from, or None.
+    """Return the model's settings in the checkpoint that the run starts from, or None if it starts from none.
 
-    A resumed run that once started from another model's weights reads its own newest checkpoint, because the
-    other model may no longer exist.
+    A run that started from another model's weights and is now resumed reads its own newest checkpoint,
+    because the other model may no longer exist.
     """
     run, output_dir = config.start, str(config.run.output_dir)
-    if run.resume_from and (branched := find_resumed(config)):
+    if run.resume_from and (branched := find_resumed_checkpoint(config)):
         return read_state(branched).model
     there = find_checkpoints(output_dir) if run.resume or run.phase2 or run.resume_step else {}
-    # Checkpoints after resume_step will be removed and may be damaged, so they are not read.
+    # Checkpoints after resume_step will be removed and may be damaged, so do not read them.
     if run.resume_step is not None:
         there = {number: path for number, path in there.items() if number <= run.resume_step}
     if there and not (run.phase2 and run.start_from_ckpt):
@@ -255,13 +262,13 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
 
 
 def is_phase_over(config: Config) -> bool:
-    """Return True if the checkpoint to resume from belongs to a later phase than the configuration's."""
-    path = find_resumed(config)
+    """Return True if the checkpoint to resume from belongs to a later phase than this configuration."""
+    path = find_resumed_checkpoint(config)
     return path is not None and read_state(path).phase > config.phase
 
 
 def find_progress(config: Config) -> tuple[int, int]:
-    """Return the updates and examples that the run to resume has made in this phase, or (0, 0)."""
-    path = find_resumed(config)
+    """Return (updates, examples) that the run to resume has made in this phase, or (0, 0)."""
+    path = find_resumed_checkpoint(config)
     state = None if path is None else read_state(path)
     return (state.step, state.trained) if state and state.phase == config.phase else (0, 0)

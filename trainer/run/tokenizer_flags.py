@@ -1,15 +1,15 @@
-"""Command-line flags for the tokeniser of a checkpoint."""
+"""Command-line flags that name the tokeniser of a checkpoint."""
 
 from bertdata.cli.common.parser import Parser
 
 
 def add_tokenizer_flags(parser: Parser) -> None:
-    """Add the flags for the vocabulary, for training data that may have it, and for its casing."""
+    """Add the flags for a vocabulary, for training data that contain the vocabulary, and for lower case."""
     parser.add_argument(
         "--vocab",
         metavar="FILE|NAME",
-        help="vocabulary, a file or a name, or a tokenizer.json, or a directory with one of them (default: "
-        "the copy stored with the run or its data)",
+        help="vocabulary: its file, the name of a published one, or a directory that contains it; or a "
+        "tokenizer.json (default: the copy stored with the run or its data)",
     )
     parser.add_argument("--train-data", metavar="DIRECTORY", help="the run's training data, if it has moved")
     casing = parser.add_mutually_exclusive_group()

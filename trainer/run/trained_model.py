@@ -27,10 +27,11 @@ def open_trained(
     train_data: str | None,
     lower_case: bool | None,
 ) -> Trained:
-    """Open the newest checkpoint of a run, or a checkpoint of any program.
+    """Open a trained model: the newest checkpoint of a run, or a checkpoint of any program.
 
-    model_config: file to use instead of the one next to another program's weights.
-    vocabulary, train_data, lower_case: as ``convert`` takes them.
+    source: path of the run or the checkpoint.
+    model_config: file with the model's settings, if not the one next to another program's weights.
+    vocabulary, train_data, lower_case: as in the command ``convert``.
     Raises MissingInputError if the checkpoint or its vocabulary does not exist.
     """
     if not is_checkpoint(source):
@@ -62,7 +63,7 @@ def open_trained(
 
 
 def _open_tokenizer(file: TokenizerFile) -> Tokenizer:
-    """Open the tokeniser. For a vocabulary file this is WordPiece as in Google's program."""
+    """Open the tokeniser. A vocabulary file is opened as WordPiece in the way of Google's program."""
     if not isinstance(file, VocabularyFile):
         return tokenizer_of(file)
     words = vocabulary_of(file)

@@ -5,7 +5,8 @@
 1. ``next(loader)`` returns the micro-batches that this worker computes (``trainer.data.loader``).
 2. ``training.update`` runs forward and backward passes, averages the gradients over the workers, clips them,
 and lets the optimiser change the weights (``trainer.update.strategy``).
-3. ``pending.add`` keeps the loss on the device. ``pending.flush`` reads and logs it later.
+3. ``pending.add`` remembers the update, whose loss is still on the device. ``pending.flush`` later reads and
+logs it.
 4. ``training.advance`` counts the update.
 5. Depending on the update's number, the loop saves a checkpoint or evaluates.
 """
@@ -16,7 +17,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bertdata.dataset.label_counts import report_guess
+from bertdata.dataset.label_counts import report_baseline
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
 from trainer.checkpoints.checkpoint import clean_up_checkpoints, find_checkpoints, make_initial_state
@@ -42,7 +43,7 @@ from trainer.workers.signals import handle_training_signals
 if TYPE_CHECKING:
     from trainer.run.evaluation import Evaluation
 
-# Warning for fp16 on a CPU, which emulates fp16 slowly.
+# Warning for fp16 on a CPU, which computes fp16 slowly.
 SLOW_HALVES = (
     "precision is fp16 on a processor, where fp32 may be several times faster (seven times was seen); give "
     "--precision fp32, or bf16 where the processor has it"
@@ -50,19 +51,20 @@ SLOW_HALVES = (
 
 
 def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None = None) -> Training:
-    """Train one phase until its last update, or until the run is asked to stop. Return its final state.
+    """Train one phase until its last update, or until the run is asked to stop. Return the training as it
+    ended.
 
-    shape: sizes and settings of the model. None: the configured ones.
+    shape: settings of the model, or None for the configured ones.
     """
     shape = shape or find_shape(runtime, data)
-    # The new runtime knows which part of the model this worker holds: all of it, unless the model is divided.
+    # The new runtime knows this worker's share of the model: all of it, unless the model is divided.
     runtime = place_model(runtime, shape, data.layout.max_seq_length)
     config, device = runtime.config, runtime.device
     planned = plan_updates(runtime, data)
     runtime.log("building the model")
     order = planned.rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
     longest = find_longest_feature(data) if config.is_finetuning else data.layout.max_seq_length
-    # The state of a run that starts at update 0. If the run continues a checkpoint, load_start replaces it.
+    # The state of a run at update 0. If the run continues a checkpoint, load_start replaces it.
     fresh = make_initial_state(config, shape, data.digest, order, runtime.task.name, longest)
     schedule = planned.add_warmup(config.make_schedule(runtime.copies))
     training = Training(runtime, make_model(runtime, shape), fresh, schedule)
@@ -70,33 +72,33 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         from trainer.run.compiling import compile_shapes
 
         return compile_shapes(training, planned)
-    # Load weights, moments and counts, from a checkpoint if the run continues one.
+    # Load weights, moments and counts from a checkpoint, if the run starts from one.
     later_than = load_start(training, planned.examples)
     planned.start = training.state.step
     training.strategy.check_accumulation(planned.accumulation)
     device.check_updates(planned.last - planned.start)
     evaluation = make_evaluation(runtime, data, shape)
     form = planned.form()
-    # The loader's threads begin to read here, at the position that the start point has in the data.
+    # The loader's threads begin to read here, at the state's position in the data.
     loader = planned.loader(form, training.state)
     described = device.describe()
     after = training.state.logged_step if training.is_resumed else None
-    rank, every = runtime.workers.rank, config.reports.log_every
+    rank, every = runtime.collective.rank, config.reports.log_every
     loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after)
-    # All checks above may refuse the start. Only now is the output directory changed, so that a refused start
+    # Everything above may raise an error. Only now the output directory is changed, so that a refused start
     # leaves nothing behind.
     runtime.on_machines(lambda: _prepare_directory(config, later_than))
-    devices = runtime.workers.size * device.replicas
+    devices = runtime.collective.size * device.replicas
     peak, unit = device.find_peak(described), config.steps_of_update
     report = Reporter(loggers, log_every=every, devices=devices, peak=peak, steps_of_update=unit)
-    signals = handle_training_signals(runtime.workers.stopping, config.run.checkpoint_signal)
+    signals = handle_training_signals(runtime.collective.stopping, config.run.checkpoint_signal)
     profile: AbstractContextManager[Callable[[], object]] = nullcontext(lambda: None)
     if config.run.profile:
         from trainer.run.profiling import record_profile
 
         profile = record_profile(runtime, planned.last - planned.start)
-    # Leaving the block ends the loader's threads, closes the logs, restores the signal handlers and waits for
-    # the last checkpoint to be written.
+    # The end of this block ends the loader's threads, closes the logs, restores the signal handlers, and
+    # waits until the last checkpoint is written.
     with closing(loader), report, signals, training, profile as count_update:
         announce_start(training, planned, form, described, report)
         report.plan(make_run_plan(training, planned, evaluation))
@@ -112,9 +114,9 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
 
 
 def _prepare_directory(config: Config, later_than: int | None) -> None:
-    """Create the output directory and remove its checkpoints after number ``later_than``.
+    """Create the output directory, and remove its checkpoints whose number is larger than ``later_than``.
 
-    later_than: number of the checkpoint that the run continues from, or None to keep all.
+    later_than: number of the checkpoint that the run continues from, or None to remove no checkpoint.
     """
     output_dir = str(config.run.output_dir)
     storage.make_directory(output_dir)
@@ -123,7 +125,9 @@ def _prepare_directory(config: Config, later_than: int | None) -> None:
 
 
 def find_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
-    """Return the model's shape. Settings that are not configured come from the start checkpoint."""
+    """Return the configuration of the model. Settings that are not configured come from the start
+    checkpoint.
+    """
     if not is_continued(runtime.config):
         return find_model_config(runtime.config, data)
     from trainer.run.start_point import find_continued_shape
@@ -132,17 +136,17 @@ def find_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
 
 
 def is_continued(config: Config) -> bool:
-    """Return True if the run starts with the weights of a checkpoint."""
+    """Return True if the run starts from a checkpoint, of which it takes at least the weights."""
     return config.start.is_continued
 
 
 def load_start(training: Training, update_examples: int) -> int | None:
-    """Load weights, moments and state on all workers.
+    """Load weights, moments and state of the start point on all workers.
 
-    A new run raises DatasetError unless the output directory is free on every machine.
-    update_examples: examples per update, over all workers.
-    Returns the number of the checkpoint that the run continues from. Checkpoints with larger numbers are to
-    be removed. Returns None if the run continues from no checkpoint.
+    update_examples: number of examples per update, over all workers.
+    Returns the number of the checkpoint that the run continues from, or None. The caller removes checkpoints
+    with larger numbers.
+    Raises DatasetError for a new run if its output directory is in use on any machine.
     """
     runtime, later_than = training.runtime, None
     output_dir = str(runtime.config.run.output_dir)
@@ -160,12 +164,12 @@ def load_start(training: Training, update_examples: int) -> int | None:
 
 
 def remove_earlier_run(runtime: Runtime, output_dir: str) -> None:
-    """Remove the checkpoints of an earlier run in the output directory, on each machine.
+    """Remove the checkpoints of an earlier run from the output directory, on each machine.
 
-    The earlier run's log files are renamed later, when new ones are opened.
+    The log files of the earlier run are renamed later, when the new ones are opened.
     """
 
-    def remove() -> None:
+    def remove_on_machine() -> None:
         removed = len(find_checkpoints(output_dir))
         clean_up_checkpoints(output_dir, after=-1)
         if removed:
@@ -173,16 +177,17 @@ def remove_earlier_run(runtime: Runtime, output_dir: str) -> None:
                 f"{output_dir}: {removed} checkpoints of an earlier run removed (overwrite_output_dir)"
             )
 
-    runtime.on_machines(remove)
+    runtime.on_machines(remove_on_machine)
 
 
 def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> "Evaluation | None":
     """Return the evaluation on the configured dataset, or None if no dataset is configured.
 
-    data: the training set.
+    data: the training set, which gives the scores of a baseline.
+    shape: settings of the model.
     """
     if (paths := runtime.config.data.eval_data) is None:
-        runtime.on_rank_0(lambda: report_guess(data, runtime.log))
+        runtime.on_rank_0(lambda: report_baseline(data, runtime.log))
         return None
     from trainer.run.evaluation import Evaluation
 
@@ -193,12 +198,15 @@ def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -
 def announce_start(
     training: Training, planned: PlannedUpdates, form: Form, described: str, report: Reporter
 ) -> None:
-    """Log the start point, the planned updates, the sizes of the micro-batches, the model and the device."""
+    """Log the start point, the planned updates, the sizes of micro-batches, the model and the device.
+
+    described: the description of the device.
+    """
     runtime, device = planned.runtime, planned.runtime.device
     runtime.log(f"{training.start_point}: {planned.describe()} out of {planned.rows.data.examples}")
     planned.log_epochs(training.state)
     runtime.log(f"micro-batches: {form.describe()}")
-    if runtime.division.stages > 1 and form.sizes_vary:
+    if runtime.model_share.stages > 1 and form.sizes_vary:
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
     weights = runtime.empty_model(training.model.config).count_weights()
     runtime.log(f"{weights:,} weights; {described}")
@@ -213,16 +221,18 @@ def announce_start(
         updates=planned.describe(),
         micro_batches=form.describe(),
         weights=weights,
-        workers=runtime.workers.size,
+        workers=runtime.collective.size,
         device=described,
     )
 
 
 def make_run_plan(training: Training, planned: PlannedUpdates, evaluation: "Evaluation | None") -> RunPlan:
-    """Return the figures (workers, examples per update and so on) that logs write before the first update."""
+    """Return the sizes of the run (workers, examples per update and so on), which logs write before the first
+    update.
+    """
     runtime, state = planned.runtime, training.state
     return RunPlan(
-        workers=runtime.workers.size * runtime.device.replicas,
+        workers=runtime.collective.size * runtime.device.replicas,
         accumulation=planned.accumulation,
         update_examples=planned.examples,
         interval=planned.interval,
@@ -241,15 +251,16 @@ def make_updates(
     planned: PlannedUpdates,
     count_update: Callable[[], object],
 ) -> bool:
-    """Make the planned updates, with their logs, checkpoints and evaluations.
+    """Make the planned updates, write their logs, save checkpoints and evaluate.
 
-    count_update: called after each call of the strategy. ``--profile`` passes the profiler's counter.
-    Returns True if a signal stopped the run before its last update.
+    count_update: function to call after each call of the strategy. With ``--profile`` it counts for the
+    profiler.
+    Returns True if a signal has stopped the run before its last update.
     """
     runtime = planned.runtime
-    config, device, stopping = runtime.config, runtime.device, runtime.workers.stopping
-    # Losses stay on the device until ``pending.flush`` reads those of many updates at once. Reading a loss
-    # makes the host wait for the device, and then the device would idle while the host prepares the next
+    config, device, stopping = runtime.config, runtime.device, runtime.collective.stopping
+    # Losses stay on the device until ``pending.flush`` reads those of many updates at once. To read a loss,
+    # the host must wait for the device, and afterwards the device waits until the host has prepared the next
     # update.
     pending = PendingUpdates(training, report, loader)
     compile_times = None
@@ -259,13 +270,13 @@ def make_updates(
         compile_times = CompileTimes(runtime.log)
     last, stopped = planned.last, False
     try:
-        # Two cases of a resumed run: the run before it has already reached the target accuracy, or it was
-        # killed between its last checkpoint and the evaluation that follows a checkpoint.
+        # There are two special cases of a resumed run: it has already reached the target accuracy, or it was
+        # killed after a checkpoint and before the evaluation that should have followed.
         if evaluation and training.is_resumed and evaluation.has_reached_target(training.state):
             target = config.evaluation.target_accuracy
             runtime.log(f"update {planned.start} has reached the target accuracy {target}")
             last = planned.start
-        elif evaluation and training.is_resumed and evaluation.is_owed(training.state, planned):
+        elif evaluation and training.is_resumed and evaluation.is_evaluation_missing(training.state, planned):
             runtime.log(f"update {planned.start} has a checkpoint, but was not evaluated; evaluating it now")
             if evaluation.evaluate(training.strategy, training.state, report):
                 last = planned.start
@@ -273,40 +284,42 @@ def make_updates(
         if training.is_resumed and last == planned.start:
             runtime.log(f"nothing is left to do after update {last}")
         while training.state.step < last:
-            # Raises StopRequested if a signal asked to stop. All workers must stop before the same update: a
-            # worker that stops alone leaves the others waiting in the next exchange of gradients. The
-            # strategy may check again between micro-batches.
+            # Raises StopRequested if a signal has asked to stop. All workers must stop before the same
+            # update, because a worker that stops alone would leave the others waiting in the next exchange of
+            # gradients. The strategy may check again between micro-batches.
             stopping.check(exchanges=True)
-            # Another signal (--checkpoint-signal) asks for a checkpoint without stopping.
-            if stopping.takes_save() and planned.start < training.state.step != training.saved_step:
+            # The signal of --checkpoint-signal asks for a checkpoint without stopping.
+            if stopping.take_save_request() and planned.start < training.state.step != training.saved_step:
                 pending.flush()
                 training.save()
                 report.saved(training.state.step)
                 runtime.log(f"saving update {training.state.step} as requested; training goes on")
                 pending.restart_clock()
-            # Most devices make one update per call. Graphcore's IPUs may make several in one program. An
+            # Most devices make one update per call, but an IPU program may contain several. For example, an
             # update of 8 examples per worker with batch_size 2 is a list of 4 micro-batches.
             updates = [next(loader) for _ in range(device.updates_per_call)]
             before = training.state
             make = partial(training.update, updates)
-            # Forward and backward passes, exchange of gradients, clipping, optimiser. See Strategy.update.
+            # Run the forward and backward passes, exchange the gradients, clip them, and run the optimiser.
+            # See Strategy.update.
             made, compile_seconds = compile_times.measure(updates, make) if compile_times else (make(), 0.0)
-            # Count the updates. The losses in ``sums`` are still on the device. ``update.position`` is the
-            # place in the data from which a resume would continue.
+            # Count the updates. Their losses in ``sums`` are still on the device. A resumed run would
+            # continue at ``update.position`` in the data.
             for update, sums in zip(updates, made, strict=True):
                 examples = planned.count_examples(training.state.step)
                 pending.add(update, sums, examples, compile_seconds / len(updates))
                 training.advance(update.position, examples)
             count_update()
-            # Evaluations are counted in examples, checkpoints in updates. A call may step over the exact
-            # number: with checkpoint_every 100, 96 updates before and 104 now, a checkpoint is due.
+            # Evaluations are counted in examples, checkpoints in updates. A call of several updates may pass
+            # over the exact number: with checkpoint_every 100, a checkpoint is due if there were 96 updates
+            # before the call and 104 after.
             step, trained = training.state.step, training.state.trained
             is_last = step == last
             evaluates = is_last or crosses_multiple(planned.interval, before.trained, trained)
             saves = is_last or crosses_multiple(config.run.checkpoint_every, before.step, step)
-            # Read all updates before a checkpoint, so that a bad loss is found before it is saved. Log rows
-            # are still written at multiples of log_every. If the run is killed before the next multiple, the
-            # resumed run's first row is the mean of fewer updates.
+            # Read the losses of all updates before a checkpoint, so that a bad loss is found before it is
+            # saved. Rows of the log still end at multiples of log_every. If the run is killed before the next
+            # multiple, the first row of the resumed run is the mean of fewer updates.
             if saves or evaluates or pending.is_due(step, config.reports.log_every):
                 pending.flush()
             if saves:
@@ -316,10 +329,10 @@ def make_updates(
                 last = step
             if saves or evaluates:
                 planned.log_epochs(training.state)
-                pending.restart_clock()  # saving and evaluating are not part of the logged training time
-        stopping.check(exchanges=True)  # a signal may have come during the last update
+                pending.restart_clock()  # the time of saving and evaluating does not count as training
+        stopping.check(exchanges=True)  # a signal may have arrived during the last update
     except StopRequested:
-        # Weights and counts are those of the last whole update, which is saved below.
+        # Weights and counts are those of the last complete update. They are saved below.
         stopped = True
         pending.flush()
     if training.saved_step != training.state.step:

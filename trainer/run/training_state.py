@@ -1,4 +1,4 @@
-"""A worker's training in a phase: its model, strategy, state and checkpoints."""
+"""A worker's training in a phase: the model, its strategy, the state and the saving of checkpoints."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -14,32 +14,38 @@ from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.errors import NotFiniteError, WorkerLost
 from trainer.model.headed import HeadedBert
-from trainer.run.agreement import agree_on_weights
+from trainer.run.agreement import check_same_weights
 from trainer.run.strategies import find_strategy
 from trainer.splitting.split_strategy import SplitStrategy
 from trainer.splitting.split_tensors import SplitTensors
 from trainer.update.worker import Runtime
 
-# seconds to wait for a save after a worker was lost, because the launcher will soon end this worker
+# Seconds to wait for a checkpoint after a worker was lost. The launcher will soon end this worker too.
 _LOST_SECONDS = 3.0
 
 
 class Training(AbstractContextManager["Training"]):
-    """The model with its strategy and state, from the start point to the end of the phase.
+    """A phase's training on this worker, from the start point to the end: model, strategy, state and
+    checkpoints.
 
-    Weights and moments have the same bits on all workers. As a context manager, waits for the last
-    checkpoint.
+    As a context manager it waits at the end for the last checkpoint. Workers that hold the same weights have
+    the same bits of weights and moments.
     state: counts of updates and examples, and the position in the data.
-    start_point: kind and path of the start, for example "resumed run/checkpoints/step-00000100".
-    tensors: writer of weights and moments, for a whole or a divided model.
-    saved_step: update of the last checkpoint.
-    is_over: all updates of the phase are made. is_stopped: the run was asked to stop before that.
+    start_point: kind and path of the start point, for example "resumed run/checkpoints/step-00000100".
+    tensors: writes weights and moments of a whole or a divided model.
+    saved_step: number of the update at which the last checkpoint was saved.
+    is_over: True if all updates of the phase are made.
+    is_stopped: True if the run was asked to stop before that.
     """
 
     def __init__(
         self, runtime: Runtime, model: HeadedBert, fresh: State, schedule: Schedule | None = None
     ) -> None:
-        """schedule: learning rate by update. None: the configured schedule."""
+        """Prepare the training of the model.
+
+        fresh: the state of a run at update 0.
+        schedule: learning rate for each update. None: the configured schedule.
+        """
         self.state = fresh
         self.is_over = self.is_stopped = False
         self.start_point = "new"
@@ -54,12 +60,11 @@ class Training(AbstractContextManager["Training"]):
             self.tensors = SplitTensors(runtime, model.config, self.strategy)
         else:
             self.tensors = WholeTensors(worker, self.strategy)
-        self._writer = CheckpointWriter(on_failure=runtime.workers.stopping.request)
+        self._writer = CheckpointWriter(on_failure=runtime.collective.stopping.request)
 
     def update(self, updates: Sequence[Update]) -> list[Tensor]:
-        """Make the updates.
-
-        Return for each the sums of loss and metrics on this worker, still on the device.
+        """Make the updates, and return for each the sums of loss and metrics on this worker, still on the
+        device.
         """
         self.learning_rate = self.schedule(self.state.step)
         batches = [update.batches for update in updates]
@@ -68,7 +73,8 @@ class Training(AbstractContextManager["Training"]):
     def advance(self, position: Position, examples: int) -> None:
         """Count an update.
 
-        position: place in the data after the update. examples: size of the update over all workers.
+        position: position in the data after the update.
+        examples: number of examples of the update, over all workers.
         """
         step = self.state.step + 1
         trained = self.state.trained + examples
@@ -76,21 +82,22 @@ class Training(AbstractContextManager["Training"]):
 
     @property
     def is_resumed(self) -> bool:
-        """True if the run continues the same phase after a checkpoint."""
+        """True if the run continues the phase of its checkpoint."""
         return self.start_point.startswith("resumed")
 
     def save(self) -> None:
-        """Copy the state to host memory and start writing it as a checkpoint on each machine.
+        """Copy weights, moments and state to host memory, and start writing them as a checkpoint on each
+        machine.
 
-        Training goes on while a thread writes the file. First waits for the previous checkpoint, and ends all
-        workers if writing it has failed.
+        A thread writes the files while training goes on. Before that, this waits for the previous checkpoint,
+        and ends all workers if it could not be written.
         Raises NotFiniteError if a weight is not a number, and TrainerError if workers that hold the same
-        weights have different bits.
+        weights have different bits in them.
         """
         failure = self._writer.wait()
         strategy = self.strategy
         strategy.fetch()
-        agree_on_weights(self.runtime, *self.tensors.held(), step=self.state.step)
+        check_same_weights(self.runtime, *self.tensors.held(), step=self.state.step)
         if not self.tensors.are_finite():
             raise NotFiniteError(f"update {self.state.step}: a weight is not a number, so nothing is saved")
         if failure is None:
@@ -101,22 +108,26 @@ class Training(AbstractContextManager["Training"]):
         self.saved_step = self.state.step
 
     def finish_save(self) -> None:
-        """Wait until the last checkpoint is on each machine's disk.
-
-        End all workers if a machine failed to write it.
+        """Wait until the last checkpoint is on the disk of each machine. End all workers if a machine could
+        not write it.
         """
         self._share_failure(self._writer.wait())
 
     def _share_failure(self, failure: Exception | None) -> None:
-        """End all workers if writing a checkpoint failed on any machine."""
+        """End all workers if a checkpoint could not be written on any machine.
+
+        failure: the error on this worker, or None.
+        """
         if failure is not None and not isinstance(failure, BertDataError):
             raise failure
-        for message in self.runtime.workers.gather(failure and str(failure)):
+        for message in self.runtime.collective.gather(failure and str(failure)):
             if message is not None:
                 self.runtime.stop_all(StorageError(message))
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Wait until the last checkpoint is written, even after an error, except after a second Ctrl-C."""
+        """Wait until the last checkpoint is written, even after an error. After a second Ctrl-C, do not
+        wait.
+        """
         if isinstance(error, KeyboardInterrupt):
             return
         failure = self._writer.wait(_LOST_SECONDS if isinstance(error, WorkerLost) else None)

@@ -1,4 +1,4 @@
-"""The help of ``python -m trainer``: its commands, and examples of a first run."""
+"""The help of ``python -m trainer``: its commands, and examples for a first run."""
 
 from bertdata.cli.common.dispatch import choose_command
 
@@ -7,7 +7,7 @@ EXAMPLES = """\
   horovodrun -np 2 python -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run
   torchrun --nproc-per-node 2 -m trainer pretrain --config tiny --train-data shards/phase1 --output-dir run
 """
-"""A first run, with one worker and with two started by either launcher."""
+"""Examples for a first run: with one worker, and with two workers started by each kind of launcher."""
 
 USAGE = f"""\
 Example:
@@ -31,11 +31,11 @@ COMMANDS = {
     "like": "run another program's command line with the same meaning",
     "doctor": "list the devices, launchers and packages of this machine, and what is missing",
 }
-"""One line about each command. ``trainer.plugins`` names the functions."""
+"""One line about each command. ``trainer.plugins`` has the function that runs a command."""
 
 
 def print_usage(words: list[str]) -> int:
-    """Print the help. Return exit status 2 if no word asks for help.
+    """Print the help. Return the exit status: 0 if a word asks for help, otherwise 2.
 
     Raises UsageError if the first word is not a command.
     """

@@ -1,4 +1,4 @@
-"""Loading of a checkpoint's weights into the model of an evaluation."""
+"""Loading of weights from a checkpoint into a model that is evaluated."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,10 +16,13 @@ from trainer.update.worker import Runtime
 def load_weights(
     runtime: Runtime, model: HeadedBert, inference: Inference, path: str, read: Callable[..., Any] = call
 ) -> bool:
-    """Fill the model of every worker with the weights at ``path``.
+    """Load the weights of a checkpoint into the model of every worker.
 
-    read: calls the function that it gets and returns the result, or None if the checkpoint was removed.
-    Returns False if the checkpoint was removed. Raises DataError if it lacks the task's head.
+    path: path of the checkpoint.
+    read: function that calls another function. It returns that function's result, or None if the checkpoint
+    was removed.
+    Returns False if the checkpoint was removed. Raises DataError if it has no head (output layer) for the
+    task.
     """
     if isinstance(inference, SplitInference):
         return bool(read_split_weights(runtime, model.config, inference, path, read))
@@ -30,5 +33,5 @@ def load_weights(
 
     if runtime.on_rank_0(partial(read, fill_whole)) is None:
         return False
-    runtime.workers.broadcast(model.state_dict().values())
+    runtime.collective.broadcast(model.state_dict().values())
     return True

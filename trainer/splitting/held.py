@@ -1,4 +1,7 @@
-"""The weights of a split model that a worker holds: all weights of its stage, or some rows of each."""
+"""The weights of a split model that one worker holds.
+
+These are all weights of the worker's stage, or only some rows of each weight if the stage is sharded.
+"""
 
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -9,20 +12,26 @@ from torch import Tensor, nn
 
 from trainer.model.headed import HeadedBert
 from trainer.update.optimiser import LOCAL_NORMS, Norms, Optimiser
-from trainer.update.worker import Division
+from trainer.update.worker import ModelShare
 
-TIED = "bert.embeddings.word_embeddings.weight"
-"""Name of the word embeddings. If the heads use them too, both the first and the last stage have them."""
+WORD_EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
+"""Name of the word embeddings.
+
+If the heads use the word embeddings as output weights too ("tied"), the first and the last
+stage each have a copy.
+"""
 
 
 class WeightPart(NamedTuple):
-    """The rows of one tensor of the model that this worker holds.
+    """The rows of one of the model's tensors that this worker holds.
 
-    The tensor is either a weight or a moment of the optimiser. A moment's name is KIND/NAME.
-
-    shape: shape of the whole tensor. A tensor without dimensions counts as one row. start: number of the
-    first row held here. rows: the values, which may be overwritten. There may be no rows. writes: False if
-    another worker writes the same rows to a checkpoint.
+    The tensor is either a weight or a moment of the optimiser.
+    name: the weight's name, or KIND/NAME for a moment, such as "exp_avg/bert.pooler.dense.weight".
+    shape: shape of the whole tensor. A tensor without dimensions counts as one row.
+    start: number of the first row that this worker holds.
+    rows: the values of these rows, which may be overwritten. It is empty if the worker holds no row.
+    writes: whether this worker writes the rows to a checkpoint. False if another worker holds and
+        writes the same rows.
     """
 
     name: str
@@ -32,20 +41,22 @@ class WeightPart(NamedTuple):
     writes: bool
 
     def fill(self, whole: Tensor) -> None:
-        """Copy this worker's rows from the whole tensor."""
+        """Copy the rows that this worker holds out of the whole tensor."""
         self.rows.copy_(whole[self.start : self.start + len(self.rows)] if self.shape else whole)
 
 
 class HeldWeights:
-    """The weights of this worker's stage. If the stage is sharded, they are the rows that this worker holds.
+    """The weights of this worker's stage, or the worker's rows of these weights if the stage is sharded.
 
-    Create it while no weights are gathered. parameters: plain parameters for an optimiser, by name. They
-    share memory with the rows, which are PyTorch's DTensors. norms: object that computes norms of whole
-    weights and gradients. sizes: for sharded weights, the number of elements on the process that holds the
-    most. Otherwise empty.
+    Create the object while FSDP2 has not gathered any weight.
+    parameters: plain parameters for an optimiser, by name. They share memory with the rows, which are
+        PyTorch's DTensors.
+    norms: object that computes the norms of whole weights and gradients.
+    sizes: for each sharded weight, the number of elements on the process that holds the most rows. Empty
+        without sharding.
     """
 
-    def __init__(self, model: HeadedBert, division: Division) -> None:
+    def __init__(self, model: HeadedBert, division: ModelShare) -> None:
         self._division = division
         self._weights: dict[str, Any] = dict(model.named_parameters())
         self.parameters: dict[str, nn.Parameter] = dict(self._weights)
@@ -59,42 +70,48 @@ class HeldWeights:
             for name, weight in self._weights.items():
                 parameter = nn.Parameter(weight.detach().to_local(), weight.requires_grad)
                 self.parameters[name], whole_sizes[parameter] = parameter, weight.numel()
-                # Elements on the process that holds the most, so that all processes use the same number.
+                # Use the number of elements on the process that holds the most rows, so that all processes
+                # use the same number.
                 self.sizes[parameter] = ceil(weight.numel() / mesh.size())
 
-    def take_gradients(self) -> list[Tensor]:
-        """Return the gradients of all parameters that have a gradient."""
+    def list_gradients(self) -> list[Tensor]:
+        """Return the gradients of all parameters that have a gradient.
+
+        For a sharded stage these are the gradients of the rows that this worker holds.
+        """
         if self.is_sharded:
             for name, parameter in self.parameters.items():
                 weight = self._weights[name]
-                parameter.data = (
-                    weight.detach().to_local()
-                )  # read again, because PyTorch may have moved the rows in the first pass
+                # Read the rows again, because PyTorch may have moved them in the first pass.
+                parameter.data = weight.detach().to_local()
                 parameter.grad = None if weight.grad is None else weight.grad.to_local()
         return [parameter.grad for parameter in self.parameters.values() if parameter.grad is not None]
 
-    def drop_gradients(self) -> None:
-        """Free the gradients."""
+    def free_gradients(self) -> None:
+        """Free the memory of all gradients."""
         for weight in (*self._weights.values(), *self.parameters.values()):
             weight.grad = None
 
     def weight_parts(self) -> list[WeightPart]:
-        """Return the stage's weights.
+        """Return the stage's weights, and mark which of them this worker writes to a checkpoint.
 
-        If the stage is sharded, each copy of the stage writes the rows that it holds to a checkpoint.
-        Otherwise every copy holds the same weights, and each copy writes some of them.
+        If the stage is sharded, each worker with this stage writes the rows that it holds. Otherwise these
+        workers all hold the same weights, and each of them writes a share of the tensors.
         """
         parts, division = [], self._division
         for number, (name, weight) in enumerate(self._weights.items()):
             rows, start, writes = weight.detach(), 0, number % division.copies == division.copy
             if self.is_sharded:
                 rows, start, writes = rows.to_local(), find_first_row(weight), True
-            writes = writes and not is_second_copy(name, division)
+            writes = writes and not is_copied_embedding(name, division)
             parts.append(WeightPart(name, tuple(weight.shape), start, rows, writes))
         return parts
 
     def moment_parts(self, optimiser: Optimiser) -> list[WeightPart]:
-        """Return the optimiser's moments for the weights held here. They are zero before the first update."""
+        """Return the optimiser's moments for the weights that this worker holds.
+
+        Moments are zero before the first update.
+        """
         parts = {self.parameters[part.name]: part for part in self.weight_parts()}
         return [
             parts[weight]._replace(name=f"{kind}/{parts[weight].name}", rows=optimiser.moment(weight, kind))
@@ -105,34 +122,45 @@ class HeldWeights:
 
 
 def find_first_row(weight: Any) -> int:
-    """Return the number of the first row held here. FSDP2 divides rows as torch.chunk does."""
+    """Return the number of the first row of a sharded weight that this process holds.
+
+    FSDP2 divides the rows as ``torch.chunk`` does.
+    """
     mesh, rows = weight.device_mesh, int(weight.shape[0])
     return min(int(mesh.get_local_rank()) * ceil(rows / int(mesh.size())), rows)
 
 
-def is_second_copy(name: str, division: Division) -> bool:
-    """Return True for the last stage's copy of the tied word embeddings."""
-    return name == TIED and division.stage > 0
+def is_copied_embedding(name: str, division: ModelShare) -> bool:
+    """Return True if the name is that of the tied word embeddings and this worker has the last
+    stage's copy of them.
+
+    The copy is left out where each weight must count once, for example in a checkpoint.
+    """
+    return name == WORD_EMBEDDINGS and division.stage > 0
 
 
 class ShardNorms(Norms):
-    """Norms of weights and gradients whose rows are divided among the processes of a group."""
+    """Norms of whole weights and gradients whose rows are divided among the processes of a group."""
 
     def __init__(self, group: dist.ProcessGroup, sizes: Mapping[Tensor, int]) -> None:
-        """Create the norms of this process's weights. sizes: number of elements of each whole weight."""
+        """Create the object.
+
+        group: the processes that share the weights.
+        sizes: number of elements of each whole weight.
+        """
         self._group, self._sizes = group, sizes
 
-    def size(self, weight: Tensor) -> int:
+    def count_elements(self, weight: Tensor) -> int:
         return self._sizes[weight]
 
-    def each(self, tensors: Sequence[Tensor]) -> Tensor:
-        return self._of(LOCAL_NORMS.each(tensors))
+    def compute_each(self, tensors: Sequence[Tensor]) -> Tensor:
+        return self._combine_processes(LOCAL_NORMS.compute_each(tensors))
 
-    def all(self, tensors: Sequence[Tensor]) -> Tensor:
-        return self._of(LOCAL_NORMS.all(tensors))
+    def compute_total(self, tensors: Sequence[Tensor]) -> Tensor:
+        return self._combine_processes(LOCAL_NORMS.compute_total(tensors))
 
-    def _of(self, norms: Tensor) -> Tensor:
-        """Return the norms of whole tensors from the norms of this process's rows."""
+    def _combine_processes(self, norms: Tensor) -> Tensor:
+        """Return the norms of the whole tensors, from the norms of the rows that this process holds."""
         squares = norms.square()
         dist.all_reduce(squares, group=self._group)
         return squares.sqrt_()

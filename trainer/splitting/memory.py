@@ -1,4 +1,6 @@
-"""Find the memory of the devices, and test quickly whether the whole model surely fits on each of them."""
+"""Functions that find the memory of the devices, and tell quickly whether the whole model surely
+fits on each device.
+"""
 
 from trainer.config.settings import Config
 from trainer.devices.device import Device
@@ -11,9 +13,10 @@ _CERTAIN = 0.25  # a model surely fits if its weights and moments take less than
 
 
 def surely_fits_whole(config: Config, device: Device, workers: Collective, parameters: int) -> bool:
-    """Return True if a whole model with this many weights surely fits on the device.
+    """Return True if a whole model with this number of weights surely fits on the device.
 
-    Also return True for devices that cannot train split models, because there the model is never split.
+    The result is also True for devices that cannot train split models, since there a model is never split.
+    parameters: number of the model's weights.
     """
     if device.strategy != "replicated":
         return True
@@ -21,13 +24,14 @@ def surely_fits_whole(config: Config, device: Device, workers: Collective, param
 
 
 def find_device_memory(config: Config, device: Device, workers: Collective) -> int:
-    """Return the memory, in bytes, of the worker's device that has the least memory.
+    """Return the memory in bytes of the device with the least memory among all workers' devices.
 
-    Workers on processors share their machine's memory.
+    Workers that compute on processors share the memory of their machine, so each counts with its share.
     """
     if (given := config.split.memory_bytes) is not None:
         return given
-    # Each machine has one worker with local rank 0. Round up the number of workers per machine.
+    # Each machine has exactly one worker with local rank 0, so counting these workers counts the machines.
+    # The number of workers per machine is rounded up.
     machines = sum(rank == 0 for rank in workers.gather(workers.local_rank))
     neighbours = -(-workers.size // machines)
     return int(min(workers.gather(device.memory(neighbours))))

@@ -1,6 +1,6 @@
-"""Construction of a worker's piece of a split model: the layers of one stage of the plan.
+"""Construction of a worker's piece of a split model, which contains the layers of one stage of the plan.
 
-Weights keep their names in the whole model.
+Weights keep the names that they have in the whole model.
 """
 
 from copy import deepcopy
@@ -13,23 +13,24 @@ from trainer.model.headed import HeadedBert
 from trainer.splitting.held import HeldWeights
 from trainer.splitting.plan.plan import Plan
 from trainer.splitting.sharding import AbsentModule, make_copies_mesh, shard_model
-from trainer.update.averaging import sum_dtype
-from trainer.update.worker import Division
+from trainer.update.averaging import find_sum_dtype
+from trainer.update.worker import ModelShare
 from trainer.workers.collective import Collective
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlannedDivision(Division):
-    """Division of the model among the workers by a plan.
+class PlannedDivision(ModelShare):
+    """The stage and copy of the model that a plan assigns to this worker.
 
-    The worker with number ``rank`` has copy ``rank % copies`` of stage ``rank // copies``.
+    The worker with rank ``rank`` has copy ``rank % copies`` of stage ``rank // copies``.
+    plan: the plan that divides the model.
     """
 
     plan: Plan
 
 
 def find_planned_division(workers: Collective, plan: Plan) -> PlannedDivision:
-    """Return this worker's place in the plan."""
+    """Return the stage and copy of the model that the plan assigns to this worker."""
     stage, copy = divmod(workers.rank, plan.copies)
     return PlannedDivision(
         copy=copy,
@@ -42,22 +43,26 @@ def find_planned_division(workers: Collective, plan: Plan) -> PlannedDivision:
     )
 
 
-def build_piece(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
-    """Return this worker's piece on the device, with initial weights, from a whole model on the meta device.
+def build_piece(model: HeadedBert, device: Device, workers: Collective, division: ModelShare) -> HeadedBert:
+    """Return this worker's piece of a model on the device, with initial weights.
 
-    Initial weights are drawn one after the other for the whole model, so they have the same bits as in a
-    single process.
+    The initial weights are drawn one after the other for the whole model, so the piece gets the same bits as
+    in a run with a single process.
+    model: the whole model on the meta device, that is, without values. It is changed.
+    division: the stage and copy that this worker has.
     """
     assert isinstance(division, PlannedDivision)
-    # Cut the model on the meta device, where it needs no memory, and only then make room for this worker's
-    # piece. ``whole`` stays on the meta device and yields the initial weights one tensor at a time.
+    # Remove the other stages' layers while the model is on the meta device, where it needs no memory. Only
+    # then allocate memory for this worker's piece. ``whole`` stays on the meta device and yields the initial
+    # weights one tensor at a time.
     whole, stage = deepcopy(model), division.plan.stages[division.stage]
     keep_layers(model, stage.layers)
-    # All workers must help to make the mesh, even a worker whose stage is not sharded.
+    # All workers must create the mesh (FSDP2's group of processes) together, even a worker whose stage is not
+    # sharded.
     if any(one.sharded for one in division.plan.stages):
         mesh = make_copies_mesh(device, workers, division)
         if stage.sharded:
-            shard_model(model, mesh, device.config.update.precision, sum_dtype(device.config))
+            shard_model(model, mesh, device.config.update.precision, find_sum_dtype(device.config))
     model.to_empty(device=device.torch_device)
     parts = {part.name: part for part in HeldWeights(model, division).weight_parts()}
     for name, values in whole.first_weights():
@@ -68,10 +73,11 @@ def build_piece(model: HeadedBert, device: Device, workers: Collective, division
 
 
 def keep_layers(model: HeadedBert, layers: range) -> None:
-    """Remove the weights of all other layers from the model.
+    """Remove from the model the weights of all layers but these.
 
     The embeddings are kept if layer 0 is kept. The pooler and the heads are kept if the last layer is kept,
-    together with the word embeddings if the heads use them. Names of weights do not change.
+    together with the word embeddings if the heads use them. The names of the weights do not change.
+    layers: the numbers of the layers to keep.
     """
     bert = model.bert
     count = len(bert.encoder.layer)
@@ -89,6 +95,6 @@ def keep_layers(model: HeadedBert, layers: range) -> None:
 
 
 def _remove_modules(module: nn.Module, *names: str) -> None:
-    """Replace the named sub-modules with stand-ins that have no weights."""
+    """Replace the named sub-modules of the module with stand-ins that have no weights."""
     for name in names:
         setattr(module, name, AbsentModule())

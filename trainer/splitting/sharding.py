@@ -1,8 +1,9 @@
 """Sharding: weights divided by rows among the processes of a mesh, with FSDP2 (Zhao et al. 2023).
 
-The weights of a layer are gathered for each pass of this layer and freed after it. Embeddings, pooler and
-heads are gathered together, for the whole forward and backward pass. The mean of a gradient over the
-processes goes to the processes that hold its rows.
+A mesh is PyTorch's object for a group of processes. FSDP2 gathers the weights of a layer for each pass of
+this layer and frees them afterwards. Embeddings, pooler and heads are gathered together, for the whole
+forward and backward pass. Gradients are averaged over the processes, and each process gets the mean for the
+rows that it holds.
 """
 
 from functools import partial
@@ -15,7 +16,7 @@ from trainer.devices.device import HALVES, Device
 from trainer.model.headed import HeadedBert
 from trainer.model.layers import Norm
 from trainer.splitting.subgroups import Subgroup
-from trainer.update.worker import Division
+from trainer.update.worker import ModelShare
 from trainer.workers.collective import Collective
 
 Mesh = Any
@@ -25,19 +26,19 @@ Mesh = Any
 class AbsentModule(nn.Module):
     """Stand-in for a module whose weights are on another process.
 
-    As the stand-in for a layer, it returns its input unchanged.
+    In the place of a layer, it returns its input unchanged.
     """
 
     def forward(self, rows: Tensor, normed: Tensor, sequences: object) -> tuple[Tensor, Tensor]:
         return rows, normed
 
 
-def make_copies_mesh(device: Device, workers: Collective, division: Division) -> Mesh:
+def make_copies_mesh(device: Device, workers: Collective, division: ModelShare) -> Mesh:
     """Return a mesh of the processes that have this worker's stage. All workers must call this together.
 
-    The mesh gets a separate process group, even if it contains all workers. Only the Collective may use the
-    group of all workers, because it must be able to end the group's threads. A thread that is still running
-    when the interpreter exits may crash it.
+    The mesh gets a separate process group, even if it contains all workers. Only ``Collective`` may use the
+    group of all workers, because it must be able to end that group's threads. A thread that still runs when
+    the interpreter exits may crash the interpreter.
     """
     from torch.distributed.device_mesh import DeviceMesh
 
@@ -49,11 +50,14 @@ def make_copies_mesh(device: Device, workers: Collective, division: Division) ->
 
 
 def shard_model(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.dtype | None = None) -> None:
-    """Shard the weights of a model or stage on the meta device, in place: each layer, then all the rest.
+    """Shard the weights of a model or stage on the meta device, in place.
 
-    With 16-bit precision a layer is gathered in 16 bits, except its norms. Autocast then finds the weights as
-    it would convert them, and keeps no copies for the backward pass.
-    sum_type: type in which gradients are added up. None: fp32.
+    Each layer is one unit that FSDP2 gathers at once. The remaining weights are another unit. With 16-bit
+    precision a layer is gathered in 16 bits, except its norms. Autocast then finds weights that are already
+    converted, and keeps no copies for the backward pass.
+    mesh: the processes that share the weights.
+    precision: "fp32", "bf16" or "fp16".
+    sum_type: type in which gradients are added up. None means fp32.
     """
     from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
@@ -70,16 +74,15 @@ def shard_model(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.d
     is_last = not isinstance(model.bert.pooler, AbsentModule)
     fully_shard(model if is_last else model.bert, mesh=mesh, mp_policy=policy(None))
     if not is_last:
-        register_fsdp_forward_method(
-            model.bert, "encode"
-        )  # stages before the last call this method, not forward
+        # Stages before the last call this method, and not ``forward``.
+        register_fsdp_forward_method(model.bert, "encode")
 
 
 def make_sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None) -> Any:
-    """Return FSDP2's policy.
+    """Return FSDP2's policy about number types.
 
-    dtype: type of gathered weights. None keeps the type of the weights.
-    sum_type: type in which gradients are added up. None: fp32.
+    dtype: type of the gathered weights. None keeps the type of the weights.
+    sum_type: type in which gradients are added up. None means fp32.
     """
     from torch.distributed.fsdp import MixedPrecisionPolicy
 
@@ -88,9 +91,9 @@ def make_sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None
 
 
 def free_gathered_weights(model: nn.Module) -> None:
-    """Free gathered weights.
+    """Free the weights that FSDP2 has gathered from other processes.
 
-    After a pass without gradients they stay gathered. The next update changes only the sharded rows, so the
+    They stay gathered after a pass without gradients. The next update changes only the sharded rows, so the
     gathered weights would be outdated.
     """
     for module in model.modules():

@@ -15,41 +15,44 @@ from trainer.tasks.task import Outcome
 from trainer.update.inference import Inference
 from trainer.update.make_step import make_optimiser_step
 from trainer.update.optimiser import Optimiser
-from trainer.update.strategy import Learner, Strategy, UpdateNumber, set_softmax
+from trainer.update.strategy import Learner, Strategy, UpdateNumber, set_softmax_padding
 from trainer.update.worker import Worker
 
 
 class SplitInference(Inference):
-    """Evaluation of a split model: the workers measure each batch together."""
+    """Evaluation of a split model: the workers compute the results of each batch together."""
 
     exchanges = True
 
     @contextmanager
     def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
-        model, workers = self._worker.model, self._worker.workers
+        model, workers = self._worker.model, self._worker.collective
 
-        def together(batch: Batch) -> Outcome:
+        def measure_together(batch: Batch) -> Outcome:
             with workers.naming_lost_workers():
                 return self._measure(batch)
 
         model.eval()
         with torch.no_grad():
-            yield together
+            yield measure_together
         model.train()
         free_gathered_weights(model)
 
     def _measure(self, batch: Batch) -> Outcome:
-        """Return a batch's outcome."""
+        """Return the outcome (loss and metrics) of a batch."""
         outcome: Outcome = self._worker.device.forward(self._learner, batch)
         return outcome
 
     def weight_parts(self) -> Sequence[WeightPart]:
-        """Return the weights that this worker holds, in the order of the model."""
-        return HeldWeights(self._worker.model, self._worker.division).weight_parts()
+        """Return the weights, or rows of weights, that this worker holds, in the order of the model."""
+        return HeldWeights(self._worker.model, self._worker.model_share).weight_parts()
 
 
 class SplitStrategy(Strategy):
-    """Base of strategies for split models. The optimiser changes only what the worker holds."""
+    """Base class of the strategies for split models.
+
+    The optimiser changes only the weights that the worker holds.
+    """
 
     build = staticmethod(build_piece)
     exchanges_each = True
@@ -59,24 +62,27 @@ class SplitStrategy(Strategy):
         remedy = "give --clipping-norm whole, or --strategy replicated"
         require(norm == "whole", f"clipping_norm is {norm}, which a divided model does not have: {remedy}")
         self.worker = worker
-        set_softmax(worker)
-        self.held = HeldWeights(worker.model, worker.division)
+        set_softmax_padding(worker)
+        self.held = HeldWeights(worker.model, worker.model_share)
         self.optimiser_step = make_optimiser_step(worker.config, worker.device, self.held.parameters.items())
         self.optimiser.norms, self.optimiser.sizes = self.held.norms, self.held.sizes
 
     def weight_parts(self) -> Sequence[WeightPart]:
-        """Return the weights that this worker holds, in the order of the model."""
+        """Return the weights, or rows of weights, that this worker holds, in the order of the model."""
         return self.held.weight_parts()
 
     def moment_parts(self) -> Sequence[WeightPart]:
-        """Return the optimiser's moments that this worker holds. They are zero before the first update."""
+        """Return the optimiser's moments for the weights that this worker holds.
+
+        Moments are zero before the first update.
+        """
         return self.held.moment_parts(self.optimiser)
 
     @property
     def optimiser(self) -> Optimiser:
-        """The optimiser, which is always an optimiser of this trainer.
+        """The optimiser object, which is always one of this trainer's own classes.
 
-        A device that replaces it with another optimiser cannot train split models.
+        A device that brings an optimiser from its own library cannot train split models.
         """
         assert isinstance(self.optimiser_step.optimiser, Optimiser)
         return self.optimiser_step.optimiser
@@ -84,7 +90,7 @@ class SplitStrategy(Strategy):
     def set_applied(self, applied: int) -> None:
         """Set the number of updates made so far, when a run is resumed.
 
-        It sets the count of this phase and the count of the optimiser.
+        Both the count of this training phase and the count in the optimiser's parameter groups are set.
         """
         self.optimiser_step.applied = applied
         for group in self.optimiser.param_groups:
@@ -100,8 +106,9 @@ class SplitStrategy(Strategy):
 class Sharded(SplitStrategy):
     """Strategy that trains a model sharded by FSDP2, with PyTorch's autograd.
 
-    A micro-batch's gradients are averaged over the workers during its backward pass, and added up only in the
-    rows that a worker holds. No worker ever has the gradients of the whole model.
+    The gradients of a micro-batch are averaged over the workers during its backward pass. Each worker
+    keeps and adds up only the gradients of the rows that it holds, so no worker ever has all
+    gradients of the model.
     """
 
     inference = SplitInference
@@ -115,9 +122,9 @@ class Sharded(SplitStrategy):
     ) -> list[Tensor]:
         (batches,) = updates
         try:
-            with self.worker.workers.naming_lost_workers():
+            with self.worker.collective.naming_lost_workers():
                 values = self._accumulate(batches, first)
-                self.optimiser_step.take(self.held.take_gradients(), learning_rate, first.update + 1)
+                self.optimiser_step.take(self.held.list_gradients(), learning_rate, first.update + 1)
         finally:
-            self.held.drop_gradients()
+            self.held.free_gradients()
         return [values]

@@ -1,7 +1,8 @@
 """Checkpoints of split models: each worker reads and writes only the rows that it holds.
 
-A checkpoint has a file of weights and a file of moments for each worker. Each file holds whole tensors, even
-if several workers write their rows. Training can therefore continue with any other split, or without a split.
+A checkpoint has a file of weights and a file of moments for each worker. Each file contains whole tensors,
+even if several workers write the rows of a tensor. Training can therefore continue with a different split, or
+without a split.
 """
 
 import math
@@ -53,7 +54,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 class SplitTensors:
-    """The weights and moments of a split model, which are read from checkpoints and saved to them."""
+    """The weights and moments of a split model. Methods read them from checkpoints and save them."""
 
     def __init__(self, runtime: Runtime, shape: ModelConfig, strategy: SplitStrategy) -> None:
         self._runtime, self._shape, self._strategy = runtime, shape, strategy
@@ -65,7 +66,7 @@ class SplitTensors:
     def _read_foreign(self, path: str) -> None:
         """Fill this worker's weights from a checkpoint of this trainer or of another program.
 
-        The moments are filled too if the configuration asks for it.
+        The optimiser's moments are read too if the configuration asks for it.
         """
         with_moments = self._runtime.config.start.start_moments
         checkpoint = open_start(self._runtime, self._shape, path)
@@ -79,15 +80,17 @@ class SplitTensors:
             self._strategy.set_applied(self._runtime.config.start.count_moment_updates(checkpoint.updates))
 
     def read(self, path: Path, saved: State, applied: int) -> None:
-        """Read weights and moments from a checkpoint of this trainer, after checking its files.
+        """Read weights and moments from a checkpoint of this trainer, after checking the checkpoint's files.
 
-        saved: the checkpoint's state. applied: number of updates made so far.
+        path: directory of the checkpoint.
+        saved: state that was read from the checkpoint.
+        applied: number of updates made so far.
         """
         parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
         files = [
             file for name, some in parts.items() if some for file in list_tensor_files(saved, name) or [name]
         ]
-        workers = self._runtime.workers
+        workers = self._runtime.collective
         mine = files[workers.rank :: workers.size]
         every = [part for some in parts.values() for part in some]
 
@@ -101,10 +104,17 @@ class SplitTensors:
         self._strategy.set_applied(applied)
 
     def broadcast(self) -> None:
-        """Do nothing: all workers that hold a weight have drawn or read the same values."""
+        """Do nothing.
+
+        A whole model's weights are broadcast here. In a split model, all workers that hold a weight have
+        already drawn or read the same values.
+        """
 
     def held(self) -> tuple[str, list[Tensor]]:
-        """Return a digest of the names and rows held here, and the rows, for comparison between workers."""
+        """Return the rows that this worker holds, after a digest of their names, positions and shapes.
+
+        Workers compare digests before they compare the rows.
+        """
         parts = [part for part in self._strategy.weight_parts() if part.rows.numel()]
         names = [f"{part.name} {part.start} {list(part.rows.shape)}" for part in parts]
         return md5("\n".join(names).encode(), usedforsecurity=False).hexdigest(), [
@@ -115,25 +125,29 @@ class SplitTensors:
         """Return True if all weights on all workers are finite."""
         parts = self._strategy.weight_parts()
         found = all(bool(part.rows.detach().norm().isfinite()) for part in parts if part.rows.numel())
-        return all(self._runtime.workers.gather(found))
+        return all(self._runtime.collective.gather(found))
 
     def save(self, state: State, writer: CheckpointWriter) -> None:
-        """Save at once. Keeping a copy to write later would need as much memory as the model again."""
+        """Save a checkpoint at once.
+
+        A copy of the tensors, to be written later in the background, would need as much memory as the model.
+        """
         runtime, output_dir = self._runtime, str(self._runtime.config.run.output_dir)
         path = get_checkpoint_path(output_dir, state)
         parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
         files = {name: self._divide_into_files(name, one) for name, one in parts.items()}
         every = {file: shapes for one in files.values() for file, shapes in one.items()}
-        mine = sorted(every)[runtime.workers.rank :: runtime.workers.size]
+        mine = sorted(every)[runtime.collective.rank :: runtime.collective.size]
         every_worker = partial(run_on_all_workers, runtime, path)
         with ExitStack() as stack:
-            # Rank 0 creates the files, every worker writes its rows and sums up some files, rank 0 renames.
+            # Rank 0 creates the files, every worker writes its rows and computes the md5 of some files, and
+            # rank 0 renames the directory.
             folder = Path(every_worker(lambda: self._create_files(stack, path, every))[0])
             every_worker(lambda: self._write(folder, every, parts.values()))
             sums = every_worker(lambda: {file: compute_file_md5(str(folder / file)) for file in mine})
             md5s = {file: md5 for some in sums for file, md5 in some.items()}
             every_worker(lambda: self._finish_checkpoint(stack, folder, replace(state, files=md5s), files))
-        if runtime.workers.rank == 0:
+        if runtime.collective.rank == 0:
             prune_checkpoints(output_dir, state, runtime.config.run.keep_checkpoints)
 
     def _create_files(self, stack: ExitStack, path: Path, files: Mapping[str, Shapes]) -> str | None:
@@ -141,7 +155,7 @@ class SplitTensors:
 
         The workers write the values into these files later.
         """
-        if self._runtime.workers.rank:
+        if self._runtime.collective.rank:
             return None
         growing = stack.enter_context(open_checkpoint_directory(path))
         for file, shapes in files.items():
@@ -151,8 +165,11 @@ class SplitTensors:
     def _finish_checkpoint(
         self, stack: ExitStack, folder: Path, state: State, files: Mapping[str, Mapping[str, Shapes]]
     ) -> None:
-        """On rank 0, write the indexes and the state, and rename the directory to its final name."""
-        if self._runtime.workers.rank:
+        """On rank 0, write the indexes and the state, and rename the directory to its final name.
+
+        stack: closing it renames the directory.
+        """
+        if self._runtime.collective.rank:
             return
         md5s = dict(state.files)
         for name, one in files.items():
@@ -164,12 +181,13 @@ class SplitTensors:
         stack.close()
 
     def _divide_into_files(self, name: str, parts: Sequence[WeightPart]) -> dict[str, Shapes]:
-        """Return the checkpoint's files for weights or moments, with the shapes of their tensors.
+        """Return the checkpoint's files for weights or moments, each with the shapes of its tensors.
 
-        There are as many files as workers: the tensors of a stage are divided among as many files as the
-        stage has copies, of nearly equal size.
+        There are as many files as workers. The tensors of a stage are divided among as many files as the
+        stage has copies, and these files are of nearly equal size.
+        name: name of the file that a whole model's tensors would have.
         """
-        division, workers = self._runtime.division, self._runtime.workers
+        division, workers = self._runtime.model_share, self._runtime.collective
         mine = [[part.name, list(part.shape)] for part in parts if part.writes]
         gathered = workers.gather(mine)
         stem, _, ending = name.partition(".")
@@ -187,11 +205,11 @@ class SplitTensors:
     def _write(
         self, folder: Path, files: Mapping[str, Shapes], parts: Iterable[Sequence[WeightPart]]
     ) -> None:
-        """Write this worker's rows into the files that rank 0 created."""
+        """Write this worker's rows into the files that rank 0 has created."""
         if not folder.is_dir():
             raise SettingsError(
-                f"{folder}: rank {self._runtime.workers.rank} does not see it; workers of a split model need "
-                "one output_dir for all"
+                f"{folder}: rank {self._runtime.collective.rank} does not see it; workers of a split model "
+                "need one output_dir for all"
             )
         own = {part.name: part for some in parts for part in some if part.writes}
         for file, shapes in files.items():
@@ -203,9 +221,9 @@ class SplitTensors:
                         write_rows(opened.fileno(), places[part.name], part.start, rows)
 
     def _read_parts(self, folder: Path, files: Sequence[str], parts: Sequence[WeightPart]) -> None:
-        """Read the parts' rows from the checkpoint's files.
+        """Read the rows that this worker holds from the checkpoint's files.
 
-        CheckpointError if a tensor is missing or has another shape.
+        Raises CheckpointError if a tensor is missing or has a different shape.
         """
         with ExitStack() as stack:
             where = dict[str, tuple[IO[bytes], TensorPlace]]()
@@ -230,11 +248,11 @@ class SplitTensors:
 def read_split_weights(
     runtime: Runtime, shape: ModelConfig, inference: SplitInference, path: str, read: Callable[..., Any]
 ) -> bool:
-    """Fill the weights of a split model on all workers for evaluation. Return False if the checkpoint no
-    longer exists.
+    """Fill the weights of a split model on all workers, for evaluation.
 
+    Returns False if the checkpoint no longer exists.
     read: function that calls its argument and returns the result, or None if the checkpoint no longer exists.
-    DataError if the checkpoint lacks the task's head.
+    Raises DataError if the checkpoint lacks the task's head.
     """
 
     def fill() -> bool:
@@ -249,18 +267,21 @@ def read_split_weights(
 def fill_parts(
     runtime: Runtime, shape: ModelConfig, parts: Sequence[WeightPart], checkpoint: Checkpoint
 ) -> list[str]:
-    """Fill a worker's weights from any checkpoint. Return the names of weights that the checkpoint lacks."""
+    """Fill a worker's weights from a checkpoint of any program.
+
+    Return the names of weights that the checkpoint lacks.
+    """
     weights, missing = match_weights(runtime.empty_model(shape).state_dict(), shape, checkpoint)
     _fill_stored_parts(parts, weights)
     return missing
 
 
 def run_on_all_workers(runtime: Runtime, path: str | Path, work: Callable[[], Any]) -> list[Any]:
-    """Call a function on every worker and return the results by rank. An error on one worker ends all
-    workers.
+    """Call a function on every worker and return the results, ordered by rank.
 
-    path: the checkpoint that the function reads or writes. An error of the operating system that names no
-    file is reported with this path.
+    An error on one worker ends all workers.
+    path: the checkpoint that the function reads or writes. If an error of the operating system names no file,
+        the message names this path.
     """
     result, failure = None, None
     try:
@@ -269,8 +290,8 @@ def run_on_all_workers(runtime: Runtime, path: str | Path, work: Callable[[], An
         failure = error
     except OSError as error:
         where, reason = error.filename or path, error.strerror or error
-        failure = StorageError(f"{where}: rank {runtime.workers.rank}: {reason}")
-    gathered = runtime.workers.gather([failure and str(failure), result])
+        failure = StorageError(f"{where}: rank {runtime.collective.rank}: {reason}")
+    gathered = runtime.collective.gather([failure and str(failure), result])
     messages = [message for message, _ in gathered if message is not None]
     if messages:
         runtime.stop_all(failure or CheckpointError(messages[0]))
@@ -278,11 +299,12 @@ def run_on_all_workers(runtime: Runtime, path: str | Path, work: Callable[[], An
 
 
 def _split_evenly(shapes: Shapes, count: int) -> list[Shapes]:
-    """Divide the tensors, in order, into ``count`` groups of nearly equal size."""
+    """Divide the tensors, in their order, into ``count`` groups of nearly equal size."""
     sizes = {name: math.prod(shape) for name, shape in shapes.items()}
     total, seen = max(1, sum(sizes.values())), 0
     groups: list[dict[str, tuple[int, ...]]] = [{} for _ in range(count)]
-    # A tensor goes to the group in which its middle lies: sizes [4, 2, 2, 8] in 2 groups -> [4, 2, 2], [8].
+    # A tensor goes to the group in which its middle lies. For example, tensors of sizes [4, 2, 2, 8] make the
+    # two groups [4, 2, 2] and [8].
     for name, size in sizes.items():
         groups[min(count - 1, (seen + size // 2) * count // total)][name] = shapes[name]
         seen += size
@@ -290,7 +312,7 @@ def _split_evenly(shapes: Shapes, count: int) -> list[Shapes]:
 
 
 def _fill_stored_parts(parts: Sequence[WeightPart], stored: Stored) -> None:
-    """Copy stored tensors into the parts of the same names. Parts without a tensor are left unchanged."""
+    """Copy stored tensors into the weights of the same names. Other weights stay unchanged."""
     for part in parts:
         if part.name in stored and part.rows.numel():
             part.fill(stored[part.name].read())

@@ -1,4 +1,4 @@
-"""A stage of a pipeline: this worker's layers, and their passes over an update's micro-batches."""
+"""A stage of a pipeline: this worker's layers, and their forward passes over an update's micro-batches."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,14 +18,14 @@ from trainer.update.step import LossScale
 from trainer.update.strategy import UpdateNumber, join_loss_and_sums, seed_micro_batch
 from trainer.update.worker import Worker
 
-_OF_TOKENS = ("input_ids", "token_type_ids", "attention_mask", "position_ids")
-"""Names of the tensors in a batch that have a value for each token, so that padding must extend them."""
+_TENSORS_OF_TOKENS = ("input_ids", "token_type_ids", "attention_mask", "position_ids")
+"""Names of a batch's tensors that have one value per token. Padding a batch must extend these tensors."""
 
 
 class ResumedModel:
     """Stand-in for the model that a task calls on the last stage.
 
-    Instead of starting at the embeddings, it continues with the tensors that the stage before has sent.
+    It does not start at the embeddings. It continues with the tensors that the previous stage has sent.
     """
 
     def __init__(self, model: HeadedBert, carried: LayerOutput | None) -> None:
@@ -37,43 +37,54 @@ class ResumedModel:
 
 
 class WorkerStage(nn.Module):
-    """The layers of this worker as a module. It turns the tensors of the previous stage into tensors for the
-    next.
+    """The layers of this worker as a module, which turns the previous stage's tensors into
+    tensors for the next stage.
 
-    Its forward pass takes the number of a micro-batch in ``batches``. On the last stage it also computes the
-    loss.
-    batches: the update's micro-batches. divisors: for each micro-batch, the number that its loss is divided
-    by. at: the update's number. values: on the last stage, the ``join_loss_and_sums`` of each micro-batch so
-    far.
+    On the last stage the module also computes the loss. Before each update, set the attributes ``batches``,
+    ``divisors`` and ``at``. A forward pass takes the index of a micro-batch in ``batches``.
+    batches: micro-batches of the update.
+    divisors: for each micro-batch, the number that its loss is divided by.
+    at: number of the update.
+    values: on the last stage, the result of ``join_loss_and_sums`` for each micro-batch computed so far.
     """
 
     def __init__(self, worker: Worker, scale: LossScale | None = None) -> None:
-        """scale: loss scale of the training. None: evaluation."""
+        """Create the stage of a worker.
+
+        scale: loss scale of the training. None for evaluation.
+        """
         super().__init__()
         self.model = worker.model
         self._worker, self._scale = worker, scale
-        self.is_first = worker.division.stage == 0
-        self.is_last = worker.division.is_last_stage
+        self.is_first = worker.model_share.stage == 0
+        self.is_last = worker.model_share.is_last_stage
         self.batches: Sequence[Batch] = ()
         self.divisors: Sequence[float | Tensor] = ()
         self.at = UpdateNumber(0, 0, 0)
         self.values: list[Tensor] = []
 
     def encode(self, received: Sequence[Tensor], batch: Batch) -> tuple[Tensor, ...]:
-        """Return the tensors to pass to the next stage. A model with norms before its layers passes two.
+        """Return the tensors to send to the next stage: two if the model has its norms before its layers,
+        otherwise one.
 
+        received: the tensors from the previous stage. Empty on the first stage.
         batch: a batch on the device.
         """
         carried = self.model.bert.encode(batch, _make_carried(received))
         return tuple(carried) if self.model.bert.norm_first else (carried.rows,)
 
     def outcome(self, received: Sequence[Tensor], batch: Batch) -> Outcome:
-        """Return the task's outcome, on the last stage."""
+        """Return the task's outcome (loss and metrics) for a batch. Only the last stage can compute it.
+
+        received: the tensors from the previous stage.
+        """
         return self._worker.task.outcome(ResumedModel(self.model, _make_carried(received)), batch)
 
-    def blanks(self, tokens: int, device: torch.device, **options: Any) -> tuple[Tensor, ...]:
-        """Return uninitialised tensors with the shapes of what a stage sends to the next for this many
-        tokens.
+    def make_empty_tensors(self, tokens: int, device: torch.device, **options: Any) -> tuple[Tensor, ...]:
+        """Return uninitialised tensors with the shapes of the tensors that one stage sends to the next.
+
+        tokens: number of tokens in the batch.
+        options: further arguments of ``torch.empty``.
         """
         dtype = HALVES.get(self._worker.config.update.precision, torch.float32)
         shape = tokens, self.model.config.hidden_size
@@ -81,19 +92,25 @@ class WorkerStage(nn.Module):
         return tuple(torch.empty(shape, dtype=dtype, device=device, **options) for _ in range(count))
 
     def forward(self, *received: Tensor, number: Tensor) -> tuple[Tensor, ...]:
-        """Return the tensors for the next stage. The last stage returns the scaled loss, of shape (1,).
+        """Return the tensors for the next stage. The last stage returns the scaled loss, with shape (1,).
 
-        number: the micro-batch's number, of shape (1,).
+        received: the tensors from the previous stage. Empty on the first stage.
+        number: index of the micro-batch in ``batches``, a tensor with shape (1,).
         """
         place = int(number)
         seed_micro_batch(self._worker, self.at, place)
         compute = partial(self.encode, received)
         if self.is_last:
-            compute = partial(self._loss, received, self.divisors[place])
+            compute = partial(self._compute_scaled_loss, received, self.divisors[place])
         return self._worker.device.forward(compute, self.batches[place])
 
-    def _loss(self, received: Sequence[Tensor], divisor: float | Tensor, batch: Batch) -> tuple[Tensor, ...]:
-        """Store the micro-batch's loss and sums in ``values`` and return its scaled loss."""
+    def _compute_scaled_loss(
+        self, received: Sequence[Tensor], divisor: float | Tensor, batch: Batch
+    ) -> tuple[Tensor, ...]:
+        """Append the micro-batch's loss and metric sums to ``values``, and return the scaled loss.
+
+        divisor: the number that the loss is divided by.
+        """
         assert self._scale is not None
         outcome = self.outcome(received, batch)
         self.values.append(join_loss_and_sums(outcome))
@@ -101,23 +118,27 @@ class WorkerStage(nn.Module):
 
 
 def _make_carried(received: Sequence[Tensor]) -> LayerOutput | None:
-    """Return the received tensors in the form in which the encoder continues from them. None on the first
-    stage, which receives nothing.
+    """Return the received tensors in the form that the encoder continues from.
+
+    None on the first stage, which receives nothing.
     """
     return LayerOutput(received[0], received[-1]) if received else None
 
 
 def make_schedule(worker: Worker, stage: WorkerStage, group: Subgroup, tokens: int, count: int) -> Any:
-    """Return PyTorch's schedule for a stage and ``count`` micro-batches of ``tokens`` tokens.
+    """Return PyTorch's pipeline schedule for a stage, for updates of ``count`` micro-batches
+    with ``tokens`` tokens.
 
-    It is 1F1B (Narayanan et al. 2019), or GPipe (Huang et al. 2018), with all forward passes first, if there
-    are fewer micro-batches than stages. All stages make the same choice.
+    The schedule is 1F1B (Narayanan et al. 2019). If there are fewer micro-batches than stages, it is GPipe
+    (Huang et al. 2018), which makes all forward passes first. All stages make the same choice.
+    group: the workers of the pipeline.
     """
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
-    division, meta = worker.division, torch.device("meta")
-    # Example tensors on the meta device tell PyTorch the shapes, so that stages need not exchange them first.
-    handed = stage.blanks(tokens, meta, requires_grad=True)
+    division, meta = worker.model_share, torch.device("meta")
+    # Example tensors on the meta device tell PyTorch the shapes, so that the stages need not exchange shapes
+    # first.
+    handed = stage.make_empty_tensors(tokens, meta, requires_grad=True)
     own = PipelineStage(
         stage,
         division.stage,
@@ -132,7 +153,7 @@ def make_schedule(worker: Worker, stage: WorkerStage, group: Subgroup, tokens: i
 
 
 def _extract_loss(outputs: Sequence[Tensor] | Tensor, _: Tensor) -> Tensor:
-    """Return the last stage's loss as a 0-dimensional tensor, as PyTorch's schedule expects."""
+    """Return the last stage's loss as a 0-dimensional tensor, which PyTorch's schedule expects."""
     loss = outputs if isinstance(outputs, Tensor) else outputs[0]
     return loss.sum()
 
@@ -148,11 +169,10 @@ def count_tokens(batch: Batch) -> int:
 def pad_to_same_length(batches: Sequence[Batch], prepare: Prepare = lambda batch: batch) -> list[Batch]:
     """Return the batches, each padded to the number of tokens of the largest batch.
 
-    Batches that already have this number of tokens are unchanged.
-
-    PyTorch's pipelining needs equal shapes. All batches must be of the same type, and padded rows must have
-    the same number of rows. The padding does not change what the model computes for other tokens.
-    prepare: applied to the batches that get padding.
+    PyTorch's pipelining needs equal shapes. Batches that already have the largest number of tokens are
+    returned unchanged. The padding does not change what the model computes for other tokens. All batches must
+    be of the same type. Batches of padded rows must have the same number of rows.
+    prepare: function that is applied to each batch that gets padding.
     """
     longest = max(batch.input_ids.shape[-1] for batch in batches)
     padded = []
@@ -164,18 +184,18 @@ def pad_to_same_length(batches: Sequence[Batch], prepare: Prepare = lambda batch
 
 
 def _pad_batch(batch: Batch, more: int) -> Batch:
-    """Return the batch with ``more`` positions of padding at its end, or at the end of each row if it has
-    rows.
+    """Return the batch with ``more`` additional positions of padding.
 
-    In a flat batch (sequences one after the other without padding) the new tokens form additional sequences.
-    There are as few additional sequences as possible, of nearly equal length, and none is longer than the
-    longest sequence in the batch.
+    In a batch of padded rows, the positions are added at the end of each row. In a flat batch (sequences one
+    after the other without padding), the new tokens form as few additional sequences as possible. They are of
+    nearly equal length, and none is longer than the longest sequence in the batch.
     """
     tensors = batch.tensors()
-    padded = {name: F.pad(tensors[name], (0, more)) for name in _OF_TOKENS if name in tensors}
+    padded = {name: F.pad(tensors[name], (0, more)) for name in _TENSORS_OF_TOKENS if name in tensors}
     if isinstance(batch, FlatBatch):
         tokens, parts = len(batch.input_ids), -(-more // batch.longest)
-        # 10 tokens of padding with sequences of at most 4: 3 sequences, which end after 3, 6 and 10 tokens.
+        # For example, 10 tokens of padding in sequences of at most 4 tokens make 3 sequences, which end after
+        # 3, 6 and 10 tokens.
         ends = tokens + more * torch.arange(1, parts + 1, dtype=torch.int32) // parts
         sizes = torch.cat([torch.tensor([tokens], dtype=torch.int32), ends]).diff()
         positions = [torch.arange(size, dtype=torch.int32) for size in sizes.tolist()]

@@ -1,4 +1,4 @@
-"""Functions that find a task by its name or by the objective of the data."""
+"""Functions that find a task by its name, or by the objective of the training data."""
 
 from collections.abc import Sequence
 
@@ -12,15 +12,15 @@ from trainer.tasks.task import RowLosses, Task
 
 
 def find_task(name: str, config: Config, row_losses: RowLosses | None = None) -> Task:
-    """Return the configured task of this name.
+    """Return the task with this name, with its configured settings.
 
-    row_losses: the device's implementation of the masked-word loss, or None.
+    row_losses: the device's function for the masked-word loss, or None for the usual function.
     """
     return find_task_class(name).configured(config, row_losses)
 
 
 def find_task_class(name: str) -> type[Task]:
-    """Return the class of the task of this name, or the user's class for package.module:CLASS."""
+    """Return the class of the task with this name. For ``package.module:CLASS``, return the user's class."""
     kind: type[Task] = import_object("task", name) if ":" in name else find("task", name)
     if ":" in name and (own := getattr(kind, "name", None)) != name:
         raise SettingsError(f"task {name!r}: its own name is {own!r}, expected the same")
@@ -30,7 +30,7 @@ def find_task_class(name: str) -> type[Task]:
 def find_data_task(data: Sequence[OpenedDataset]) -> str:
     """Return the name of the pre-training task that learns from these datasets.
 
-    SettingsError if the datasets need different tasks.
+    Raises SettingsError if the datasets need different tasks.
     """
     tasks = {find_objective_task(one.layout.objective, f"{one.name}: has the objective"): one for one in data}
     found = " and ".join(f"{one.name} by {name}" for name, one in tasks.items())
@@ -41,7 +41,7 @@ def find_data_task(data: Sequence[OpenedDataset]) -> str:
 def find_objective_task(objective: str, found: str) -> str:
     """Return the name of the pre-training task for an objective.
 
-    found: the beginning of the SettingsError if there is no such task.
+    found: beginning of the message of the SettingsError that is raised if there is no such task.
     """
     name = find_objective(objective).task
     require(bool(name), f"{found} {objective}, which no task of the trainer learns")

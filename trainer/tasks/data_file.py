@@ -10,7 +10,7 @@ from bertdata.io.json_text import parse_json_text
 
 
 class DataFile(NamedTuple):
-    """A file's path and content."""
+    """The path and the content of a file with labelled data."""
 
     path: str
     data: bytes
@@ -26,15 +26,16 @@ class DataFile(NamedTuple):
     def text(self, expected: str) -> str:
         """Return the file as text, without a byte-order mark.
 
-        InputError, with a remedy, if the file is compressed, binary, a shard of examples, or not in UTF-8.
-        expected: what the file should be, for the message.
+        expected: what the file should be, for the error message.
+        Raises InputError with a remedy if the file is compressed, binary, a shard of
+        examples, or not in UTF-8.
         """
         path, data = self
         kind = find_kind(data[:HEAD_BYTES], path, whole=len(data) <= HEAD_BYTES)
         if kind is not None and not kind.name.startswith("JSON"):
             raise InputError(f"{path}: looks like {kind.name}, expected {expected}; {kind.remedy}")
         try:
-            # The mark is removed after decoding, so that offsets in errors include it.
+            # The byte-order mark is removed after decoding, so that positions in decoding errors include it.
             return data.decode().removeprefix("\ufeff")
         except UnicodeDecodeError as error:
             if (zero := data.find(0, 0, HEAD_BYTES)) >= 0:
@@ -45,14 +46,16 @@ class DataFile(NamedTuple):
 
 
 def read_file(path: str) -> DataFile:
-    """Read a file."""
+    """Read a file of labelled data as a whole."""
     return DataFile(path, storage.read_bytes(path))
 
 
 def parse_json(text: str, where: str, expected: str, *, any_number: bool = False) -> Any:
-    """Return the JSON value of a text. InputError if the text is not JSON.
+    """Return the value of a JSON text. Raise InputError if the text is not JSON.
 
-    any_number: also accept NaN, Infinity, and numbers that are too large for a float.
+    where: place of the text, for the error message.
+    expected: what the text should be, for the error message.
+    any_number: whether NaN, Infinity and numbers that are too large for a float are accepted.
     """
     try:
         return parse_json_text(text, any_number=any_number)

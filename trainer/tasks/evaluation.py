@@ -1,4 +1,4 @@
-"""The interface of a task's evaluation, and the evaluation of pre-training tasks."""
+"""The interface of a task's evaluation, and the evaluation for pre-training tasks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -13,71 +13,83 @@ from trainer.data.batches import Batch
 from trainer.data.opening import describe_left_out
 
 MetricTotals = Mapping[str, tuple[float, float]]
-"""For each metric its sum and weight, over any number of batches and workers."""
+"""For each metric its sum and its weight. They may cover any number of batches and workers."""
 
 
 class TaskEvaluation(ABC):
-    """A task's evaluation on one dataset."""
+    """A task's evaluation on one dataset.
+
+    The methods are called in the order ``begin``, ``add``, ``kept``, ``results``.
+    """
 
     note: str = ""
-    """A line about the dataset for the log."""
+    """A line about the dataset for the log. "" if there is nothing to say."""
 
     metrics: tuple[str, ...] = ()
-    """Names of the metrics in ``host_sums``, in order."""
+    """Names of the metrics that ``host_sums`` computes, in order."""
 
     def host_sums(self, batch: Batch) -> Tensor:
-        """Return the sum and weight of each name in ``metrics`` for a batch, as a tensor (2 x metrics,).
+        """Return the sum and weight of each metric in ``metrics`` for a batch, as a tensor of
+        shape (2 x metrics,).
 
-        These metrics need only the batch, not the model. The batch is in host memory.
+        These metrics depend only on the batch, not on the model. The batch is in host memory.
         """
         return Tensor()
 
     def begin(self) -> None:  # noqa: B027 - optional, most tasks store nothing
-        """Start an evaluation: discard everything that ``add`` has stored."""
+        """Start an evaluation, and discard everything that ``add`` has stored."""
 
     def add(self, batch: Batch, outputs: Tensor) -> None:  # noqa: B027
-        """Store what is needed of the model's outputs for a batch. Both arguments are in host memory."""
+        """Store the part of the model's outputs for a batch that the results need.
+
+        Both arguments are in host memory.
+        """
 
     def kept(self) -> Any:
-        """Return what ``add`` has stored on this worker, in the order of the examples.
+        """Return the values that ``add`` has stored on this worker, in the order of the examples.
 
-        The value is sent to other workers as JSON.
+        The values are sent to other workers as JSON.
         """
         return None
 
     @abstractmethod
     def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
-        """Return the value of each result in ``Columns.evaluation``, the columns of evaluation.csv.
+        """Return the results by name.
 
-        totals: sums and weights of the task's metrics and of ``host_sums``.
-        kept: what the method ``kept`` returned on each worker, by rank. Joined, the lists are in the order of
-        the examples.
+        The names are those in ``Columns.evaluation``, the columns of evaluation.csv.
+
+        totals: sums and weights of the task's metrics and of the metrics from ``host_sums``.
+        kept: for each worker, by rank, the values that the method ``kept`` returned. Joined, these lists are
+            in the order of the examples.
         """
 
     def files(self) -> Mapping[str, str]:
-        """Return files about the last results, as names and texts, to write to the output directory."""
+        """Return files about the latest results, as a mapping from name to text, to write to
+        the output directory.
+        """
         return {}
 
     @abstractmethod
     def describe(self, results: Mapping[str, float]) -> str:
-        """Return the results as one line for the log."""
+        """Return the results as one line of text for the log."""
 
 
 class PretrainingEvaluation(TaskEvaluation):
-    """Evaluation of a pre-training task: accuracy and loss of masked words, and of next sentence if the task
-    has it.
+    """Evaluation of pre-training: accuracy and loss of masked words, and of next sentence if the task has it.
 
-    Two baselines that do not read the text are reported too. The accuracy baseline always guesses the most
-    frequent label. The loss baseline gives each label its share of all labels as its probability.
+    Two baselines that do not read the text are reported too. The baseline of accuracy always guesses the
+    most frequent label. The baseline of loss predicts each label with a probability that is the label's
+    share of all labels.
     """
 
     def __init__(self, data: OpenedDataset, survey: Mapping[str, Any], source: str) -> None:
-        """Prepare the baselines from the labels of a dataset.
+        """Prepare the baselines, from the labels of a dataset.
 
-        survey: counts of the labels, from ``Task.survey``. source: "training" or "evaluation", the set
-        surveyed.
+        data: dataset to evaluate on.
+        survey: counts of labels, as ``Task.survey`` returns them.
+        source: the set that was counted, "training" or "evaluation".
         """
-        self._labels = LabelSurvey.of_json(dict(survey))
+        self._labels = LabelSurvey.from_json(dict(survey))
         self._word_losses = _compute_label_losses(self._labels.words)
         self.metrics = ("guess_accuracy", "guess_loss")
         share = f"{self._labels.words.share:.1%} of them"
@@ -96,7 +108,7 @@ class PretrainingEvaluation(TaskEvaluation):
         sums = sum_guess_metrics(batch.masked_lm_ids, weights, self._labels.words, self._word_losses)
         if self._labels.pairs:
             labels = batch.next_sentence_labels.reshape(-1)
-            # 1 for real sequences, since sequences that only fill up a batch have negative labels
+            # 1 for real sequences. Sequences that only fill up a batch have negative labels, and get 0.
             there = (labels >= 0).float()
             sums += sum_guess_metrics(labels.clamp(min=0), there, self._labels.pairs, self._pair_losses)
         return torch.stack(sums)
@@ -132,17 +144,20 @@ class PretrainingEvaluation(TaskEvaluation):
 
 
 def _compute_label_losses(labels: Frequencies) -> Tensor:
-    """Return the loss of each label when its probability is its share of all labels."""
+    """Return the loss of each label if its predicted probability is its share of all labels."""
     return torch.from_numpy(labels.compute_losses()).float()
 
 
 def sum_guess_metrics(ids: Tensor, weights: Tensor, labels: Frequencies, losses: Tensor) -> list[Tensor]:
-    """Return [accuracy sum, weight, loss sum, weight] of a baseline that does not read the text.
+    """Return [accuracy sum, weight, loss sum, weight] of the baselines that do not read
+    the text, for a batch.
 
-    The accuracy comes from always guessing the most frequent label. The loss comes from giving each label its
-    share of all labels as probability.
-
-    ids, weights: labels of the batch, and 1.0 or 0.0 for whether each counts. losses: loss of each label.
+    The guess for the accuracy is always the most frequent label. For the loss, the probability of each label
+    is its share of all labels.
+    ids: labels of the batch.
+    weights: 1.0 for each label that counts, otherwise 0.0.
+    labels: numbers of examples with each label, from which the guess follows.
+    losses: loss of each label.
     """
     right = weights[ids == labels.most_frequent].sum()
     known = losses[ids.long().clamp(max=len(losses) - 1)]

@@ -1,4 +1,6 @@
-"""Features of a task as a dataset: a shard and a manifest, made once, then verified and reused."""
+"""Datasets of a task's features: a shard and a manifest, which are made once, and later
+verified and used again.
+"""
 
 import json
 from array import array
@@ -26,11 +28,12 @@ Settings = TypeVar("Settings", bound=ExampleSettings)
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class SourceExamples:
-    """The examples made from a source file.
+    """The examples that were made from a source file.
 
-    documents, sentences: their numbers in the source file, for the manifest.
-    values: the same features as dictionaries, for audits.
-    count: number of features as text.
+    documents: number of documents in the source file, for the manifest.
+    sentences: number of sentences in the source file, for the manifest.
+    values: the same features as dictionaries, which can be written as text for checks by eye.
+    count: number of the examples as text, for messages.
     """
 
     examples: Sequence[Any]
@@ -49,8 +52,8 @@ MakeExamples = Callable[[DataFile, Tokenizer, Settings], SourceExamples]
 class FeatureSet:
     """A finished dataset of features.
 
-    kept: whether the dataset existed before and was reused.
-    warnings: warnings of the run that made the dataset, as its manifest lists them.
+    kept: whether the dataset already existed, and was used again.
+    warnings: warnings that the manifest lists, from the run that made the dataset.
     """
 
     directory: str
@@ -60,14 +63,16 @@ class FeatureSet:
 
     @property
     def examples(self) -> int:
-        """Number of features."""
+        """Number of features in the dataset."""
         return sum(shard.examples for shard in self.manifest.shards)
 
 
 def make_feature_set_name(source: DataFile, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
-    """Return a directory name for these features: the objective, and a digest of what determines them.
+    """Return a directory name for these features: their objective, and a digest of everything
+    that determines them.
 
-    The digest includes the file's name, so that two equal files have separate directories.
+    The digest includes the source file's name, so that two files with equal content have
+    separate directories.
     """
     value: list[Any] = [source.name, source.md5, vocabulary.md5, settings.as_json()]
     if separators := _record_separators(vocabulary):
@@ -82,11 +87,11 @@ def make_feature_set(
     settings: Settings,
     make: MakeExamples[Settings],
 ) -> FeatureSet:
-    """Make the dataset of features in a directory, or keep an existing one that fits source and settings.
+    """Make a dataset of features in a directory, or use an existing dataset of the same source and settings.
 
-    The tokeniser's file is copied next to the shard. DatasetError for a directory with other settings or
-    other content.
-    make: function that makes the examples, called only if needed.
+    The tokeniser's file is copied next to the shard.
+    make: function that makes the examples. It is called only if there is no such dataset.
+    Raises DatasetError if the directory has a dataset with other settings or other content.
     """
     vocabulary = tokenizer.vocabulary
     records = make_dataset_settings(settings, vocabulary, tokenizer=_make_tokenizer_record(vocabulary))
@@ -99,7 +104,7 @@ def make_feature_set(
     dataset = Dataset(directory, plan)
     shard = f"features.{settings.format}"
     entries, manifest = dataset.find_finished_entry(shard, source.md5), dataset.read_manifest()
-    # if the dataset exists, nothing is written, since the disk may be read-only
+    # Write nothing if the dataset exists, because the disk may be read-only.
     kept = entries is not None and manifest is not None
     if not kept:
         with dataset.run():
@@ -110,14 +115,14 @@ def make_feature_set(
                 [entries[0]], [entries[1]], vocabulary=vocabulary.name, warnings=warnings
             )
     assert manifest is not None
-    # The manifest stores warnings without the source file's path, since the file may have moved. Add the path
-    # that the file has now.
+    # The manifest stores warnings without the source file's path, because the file may be moved. Add the
+    # file's present path.
     warnings = [f"{source.path}: {warning}" for warning in manifest.warnings]
     return FeatureSet(directory=directory, manifest=manifest, kept=kept, warnings=warnings)
 
 
 def pad_columns(ids: list[int], first_length: int, length: int, padding_id: int) -> dict[str, Any]:
-    """Return ids, mask and segments padded to ``length``, named as in the original programs.
+    """Return ids, mask and segments, padded to ``length``. They have the names of the original programs.
 
     first_length: number of ids in segment 0.
     """
@@ -130,14 +135,14 @@ def pad_columns(ids: list[int], first_length: int, length: int, padding_id: int)
 
 
 def format_json_line(value: Any) -> str:
-    """Return the value as a line of JSON with sorted keys and no blanks."""
+    """Return the value as one line of JSON, with sorted keys and without blanks."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n"
 
 
 def _make_tokenizer_record(vocabulary: Vocabulary) -> SettingsRecord | None:
-    """Return the manifest's record of a tokenizer.json.
+    """Return the manifest's record about a tokenizer.json.
 
-    None for a WordPiece vocabulary, which the dataset's settings describe.
+    None for a WordPiece vocabulary, which the settings of the dataset describe.
     """
     if isinstance(vocabulary, WordPieceVocabulary):
         return None
@@ -147,9 +152,10 @@ def _make_tokenizer_record(vocabulary: Vocabulary) -> SettingsRecord | None:
 
 
 def _record_separators(vocabulary: Vocabulary) -> SettingsRecord:
-    """Return the setting pair_separators, the number of separator tokens between the texts of a pair.
+    """Return the manifest's setting pair_separators: the number of separator tokens between
+    the texts of a pair.
 
-    The dictionary is empty if the number is 1, as in BERT.
+    The record is empty if the number is 1, as in BERT.
     """
     count = vocabulary.pair_separators
     return {} if count == 1 else {"pair_separators": count}
@@ -163,7 +169,7 @@ def _write_features(
     settings: ExampleSettings,
     vocabulary: Vocabulary,
 ) -> tuple[InputEntry, ShardEntry]:
-    """Write the shard of features, and record it and its source in the dataset."""
+    """Write the shard of features, and add the shard and its source file to the dataset's manifest."""
     layout = replace(settings.layout, padding_id=vocabulary.padding_id)
 
     def make(number: int, sink: HashingSink) -> ShardWriter:

@@ -1,4 +1,4 @@
-"""Functions with which commands find a fine-tuning task by name, add its flags, and predict one text."""
+"""Functions for commands: they find a fine-tuning task by its name, add flags, and predict a single text."""
 
 from argparse import Namespace
 from typing import TYPE_CHECKING
@@ -14,27 +14,27 @@ from trainer.tasks.task_data import FineTuningData
 
 
 def print_task_prediction(given: Namespace, opened: "Trained", task: str) -> None:
-    """Print the prediction of a fine-tuned model for one text.
+    """Print the prediction of a fine-tuned model for the text on the command line.
 
-    task: the task's name, in any case.
+    task: name of the task, in upper or lower case.
     """
     given.task = find_task_name(task)
     find("task", given.task).print_prediction(given, opened)
 
 
 def find_task_data(name: str) -> FineTuningData:
-    """Return the object that reads a task's files and makes its features. Unknown names are an error."""
+    """Return the object that reads a task's files and makes its features. Unknown names raise an error."""
     kind: type[FineTuningData] = find("data of the task", find_task_name(name))
     return kind()
 
 
-def add_task(parser: Parser) -> None:
-    """Add the flag ``--task``."""
+def add_task_flag(parser: Parser) -> None:
+    """Add the flag ``--task`` to a parser."""
     parser.add_argument("--task", required=True, metavar="NAME", help=", ".join(FINE_TUNED))
 
 
-def add_columns(parser: Parser) -> None:
-    """Add the flags about the columns and labels of a table."""
+def add_column_flags(parser: Parser) -> None:
+    """Add the flags about the columns and labels of a table to a parser."""
     group = parser.add_argument_group(
         "tables", "files .tsv, .csv, .jsonl; COLUMN is a name in the heading, or a number from 0"
     )
@@ -42,23 +42,25 @@ def add_columns(parser: Parser) -> None:
         "--text-column",
         "--first-column",
         metavar="COLUMN",
-        help="first text (default: as usual for the task, else the column text)",
+        help="column of the first text (default: the task's usual column, else the column text)",
     )
     group.add_argument(
         "--second-text-column",
         "--second-column",
         metavar="COLUMN",
-        help="second text, for pairs of texts (default: as usual for the task)",
+        help="column of the second text, for pairs of texts (default: the task's usual column)",
     )
     group.add_argument(
         "--label-column",
         metavar="COLUMN",
-        help="label (default: as usual for the task, else the column label)",
+        help="column of the label (default: the task's usual column, else the column label)",
     )
     group.add_argument(
         "--labels", metavar="A,B", help="labels in the order of their ids (default: the task's, else sorted)"
     )
-    group.add_argument("--scores", "--regression", action="store_true", help="labels are numbers: scores")
+    group.add_argument(
+        "--scores", "--regression", action="store_true", help="the labels are scores, that is, numbers"
+    )
     heading = group.add_mutually_exclusive_group()
     heading.add_argument(
         "--no-heading",

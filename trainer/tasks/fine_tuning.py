@@ -1,4 +1,4 @@
-"""Base class of fine-tuning tasks, and functions for a batch's weights, targets and means."""
+"""Base class of the fine-tuning tasks, and functions for the weights, targets and metrics of a batch."""
 
 from abc import abstractmethod
 from argparse import Namespace
@@ -21,9 +21,9 @@ from trainer.tasks.task import Outcome, RowLosses, Task
 
 
 class FineTuning(Task):
-    """A task that learns from a dataset of features.
+    """Base class of tasks that learn from a dataset of features.
 
-    objective: the objective that the dataset must have.
+    objective: objective that the dataset must have.
     """
 
     is_fine_tuned = True
@@ -34,13 +34,19 @@ class FineTuning(Task):
 
     @classmethod
     def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
-        """Return the task. Fine-tuning does not use a device's own losses."""
+        """Return the task.
+
+        A device's own function for the masked-word loss (row_losses) is not used in fine-tuning.
+        """
         return cls(config)
 
     def open(
         self, config: Config, paths: str, model_vocabulary_size: int | None = None, *, held_out: bool = False
     ) -> OpenedDataset:
-        """Open the features in a directory. SettingsError if they belong to another task."""
+        """Open the dataset of features in a directory.
+
+        Raise SettingsError if the features belong to another task.
+        """
         return open_for_training(
             paths,
             DataSection(objective=self.objective),
@@ -50,32 +56,44 @@ class FineTuning(Task):
 
     @abstractmethod
     def prediction(self, data: OpenedDataset) -> TaskEvaluation:
-        """Return an evaluation that only predicts, for a dataset without answers."""
+        """Return an evaluation that only makes predictions, for a dataset without answers."""
 
     @classmethod
     @abstractmethod
     def print_prediction(cls, given: Namespace, opened: Trained) -> None:
-        """Print the prediction for the text in the flags of ``predict``."""
+        """Print the prediction for the text that the flags of the command ``predict`` contain."""
 
     def survey(self, data: OpenedDataset) -> Any:
-        """Return None, since the evaluation needs no counts from the training data."""
+        """Return None, because the evaluation needs no counts from the training data."""
         return None
 
 
 def make_example_weights(batch: Batch) -> Tensor:
-    """Return (examples,) float32: 1 for an example, 0 for padding that fills up the batch or a packed row."""
+    """Return the weights of a batch's examples, with shape (examples,) and type float32.
+
+    The weight is 1 for a real example, and 0 for padding that fills up the batch or a packed row.
+    """
     return (batch.next_sentence_labels >= 0).float().reshape(-1)
 
 
 def get_target(batch: Batch, name: str) -> Tensor:
-    """Return a column that the task adds to each example, such as the label, as (examples,) int32."""
+    """Return the values that the task has added to each example as a column, such as the label.
+
+    The shape is (examples,) and the type int32.
+    name: name of the column.
+    """
     return batch.targets[name].reshape(-1)
 
 
 def make_outcome(weights: Tensor, losses: Tensor, *others: Tensor, outputs: Tensor | None) -> Outcome:
-    """Return the weighted mean loss with gradients, and the sums and weights of all metrics without.
+    """Return the outcome of a batch: the weighted mean of the losses, and the sums and
+    weights of all metrics.
 
-    weights, losses, others: (examples,).
+    The mean has gradients, the sums have none.
+    weights: weight of each example, with shape (examples,).
+    losses: loss of each example, with shape (examples,).
+    others: values of further metrics, each with shape (examples,).
+    outputs: the model's output if the evaluation needs it, otherwise None.
     """
     weight = weights.sum()
     totals = [(values * weights).sum() for values in (losses, *others)]
@@ -86,7 +104,8 @@ def make_outcome(weights: Tensor, losses: Tensor, *others: Tensor, outputs: Tens
 def load_configured_tokenizer(config: Config) -> Tokenizer:
     """Return the configured tokeniser.
 
-    A vocab.txt is read as WordPiece that splits words as Google's program does, with the configured casing.
+    A vocab.txt is read as a WordPiece vocabulary. Texts are split into words as in Google's program, with the
+    configured casing.
     """
     config.require("vocab")
     file = find_named_tokenizer(str(config.masking.vocab))

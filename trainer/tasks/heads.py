@@ -1,4 +1,4 @@
-"""Models with heads for fine-tuning, structured as in transformers."""
+"""Models with heads for fine-tuning, which have the structure of transformers' models."""
 
 from typing import TYPE_CHECKING, cast
 
@@ -10,7 +10,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 from trainer.data.batches import Batch, FlatAttention, FlatBatch
-from trainer.model.bert import attend_anywhere
+from trainer.model.bert import attend_with_pytorch
 from trainer.model.headed import HeadedBert
 from trainer.model.layers import ACTIVATIONS, LayerOutput, NormedDense
 
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 
 class BertForSequenceClassification(HeadedBert):
-    """BERT with label logits, or a score, for each sequence.
+    """BERT with a head that gives each sequence a logit per label, or a score.
 
-    In RoBERTa, transformers counts the dense layer before the classifier (BERT's pooler) as part of the head,
-    and adds a dropout before it.
+    For RoBERTa, transformers counts the dense layer before the classifier (BERT's pooler) as part of the
+    head, and adds a dropout before this layer.
     """
 
-    def __init__(self, config: ModelConfig, labels: int, attention: FlatAttention = attend_anywhere) -> None:
+    def __init__(
+        self, config: ModelConfig, labels: int, attention: FlatAttention = attend_with_pytorch
+    ) -> None:
         """Build the model with random weights.
 
         labels: number of labels, or 1 for a score.
@@ -38,7 +40,10 @@ class BertForSequenceClassification(HeadedBert):
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: LayerOutput | None = None) -> Tensor:
-        """Return (B, labels) logits."""
+        """Return the logits, with shape (sequences, labels).
+
+        carried: output of the previous pipeline stage. None if the model starts at the embeddings.
+        """
         first = self.bert.encode_seeded(batch, carried).index_select(0, batch.starts())
         first = F.dropout(first, self.first_dropout, self.training)
         pooled = torch.tanh(self.bert.pooler.dense(first))
@@ -47,26 +52,35 @@ class BertForSequenceClassification(HeadedBert):
 
 
 class BertForQuestionAnswering(HeadedBert):
-    """BERT with two logits for each token: the answer starts there, the answer ends there.
+    """BERT with a head that gives each token two logits: that the answer starts there,
+    and that it ends there.
 
-    The logits do not depend on the pooler. It exists only for checkpoints, and is not trained.
+    The logits do not depend on the pooler. The pooler exists only for checkpoints, and is not trained.
     """
 
-    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
+    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_with_pytorch) -> None:
         super().__init__(config, attention=attention)
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         self.draw_weights()
         self.bert.pooler.requires_grad_(requires_grad=False)
 
     def forward(self, batch: Batch, carried: LayerOutput | None = None) -> Tensor:
-        """Return (tokens, 2) logits, in the batch's order of tokens, one row after another."""
+        """Return the logits, with shape (tokens, 2).
+
+        The tokens are in the batch's order, one row after another.
+
+        carried: output of the previous pipeline stage. None if the model starts at the embeddings.
+        """
         rows, _ = self.bert(batch, carried)
         logits: Tensor = self.qa_outputs(rows)
         return logits
 
 
 class PredictionHead(nn.Module):
-    """ModernBERT's dense layer and norm before a classifier, named as in its masked-word head."""
+    """The dense layer and norm that ModernBERT has before a classifier.
+
+    The weights have the same names as in its masked-word head.
+    """
 
     def __init__(self, config: ModernBertConfig) -> None:
         super().__init__()
@@ -80,13 +94,14 @@ class PredictionHead(nn.Module):
 
 
 class ModernBertForSequenceClassification(HeadedBert):
-    """ModernBERT with label logits, or a score, for each sequence.
+    """ModernBERT with a head that gives each sequence a logit per label, or a score.
 
-    The input of its head is the first token's vector or the mean of all tokens' vectors (classifier_pooling).
+    The head's input is the vector of the first token, or the mean over all tokens (setting
+    classifier_pooling).
     """
 
     def __init__(
-        self, config: ModernBertConfig, labels: int, attention: FlatAttention = attend_anywhere
+        self, config: ModernBertConfig, labels: int, attention: FlatAttention = attend_with_pytorch
     ) -> None:
         """Build the model with random weights.
 
@@ -99,7 +114,10 @@ class ModernBertForSequenceClassification(HeadedBert):
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: LayerOutput | None = None) -> Tensor:
-        """Return (B, labels) logits."""
+        """Return the logits, with shape (sequences, labels).
+
+        carried: output of the previous pipeline stage. None if the model starts at the embeddings.
+        """
         rows = self.bert.encode_seeded(batch, carried)
         if self.takes_mean:
             used, found = split_into_sequences(rows, batch)
@@ -111,25 +129,32 @@ class ModernBertForSequenceClassification(HeadedBert):
 
 
 class ModernBertForQuestionAnswering(HeadedBert):
-    """ModernBERT with two logits for each token: the answer starts there, the answer ends there."""
+    """ModernBERT with a head that gives each token two logits: that the answer starts there,
+    and that it ends there.
+    """
 
-    def __init__(self, config: ModernBertConfig, attention: FlatAttention = attend_anywhere) -> None:
+    def __init__(self, config: ModernBertConfig, attention: FlatAttention = attend_with_pytorch) -> None:
         super().__init__(config, attention=attention)
         self.cls = nn.ModuleDict({"predictions": PredictionHead(config)})
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: LayerOutput | None = None) -> Tensor:
-        """Return (tokens, 2) logits, in the batch's order of tokens, one row after another."""
+        """Return the logits, with shape (tokens, 2).
+
+        The tokens are in the batch's order, one row after another.
+
+        carried: output of the previous pipeline stage. None if the model starts at the embeddings.
+        """
         rows = self.bert.encode_seeded(batch, carried)
         logits: Tensor = self.qa_outputs(self.cls["predictions"](rows))
         return logits
 
 
 def make_classifier(
-    config: ModelConfig, labels: int, attention: FlatAttention = attend_anywhere
+    config: ModelConfig, labels: int, attention: FlatAttention = attend_with_pytorch
 ) -> HeadedBert:
-    """Return a classification model for this architecture.
+    """Return a classification model of the configured architecture, with random weights.
 
     labels: number of labels, or 1 for a score.
     """
@@ -138,20 +163,19 @@ def make_classifier(
     return BertForSequenceClassification(config, labels, attention)
 
 
-def make_answerer(config: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
-    """Return a question-answering model for this architecture."""
+def make_answerer(config: ModelConfig, attention: FlatAttention = attend_with_pytorch) -> HeadedBert:
+    """Return a question-answering model of the configured architecture, with random weights."""
     if isinstance(config, ModernBertConfig):
         return ModernBertForQuestionAnswering(config, attention)
     return BertForQuestionAnswering(config, attention)
 
 
 def split_into_sequences(tokens: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Cut a batch's tokens into sequences.
+    """Cut the tokens of a batch into sequences. Return a mask and the values.
 
-    Return (sequences, longest) bool, and (sequences, longest, ...) values.
-
-    The mask is true at a sequence's tokens. Values after its end belong to other sequences.
-    tokens: (tokens, ...) values in the batch's order.
+    The mask has shape (sequences, longest) and is True at the tokens of a sequence. The values have shape
+    (sequences, longest, ...). Values after a sequence's end belong to other sequences.
+    tokens: values of the tokens in the batch's order, with shape (tokens, ...).
     """
     if isinstance(batch, FlatBatch):
         lengths = batch.ends.diff()[: len(batch)]
@@ -163,9 +187,10 @@ def split_into_sequences(tokens: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 def _count_row_tokens(batch: "RowBatch") -> Tensor:
-    """Return the number of tokens in each sequence of padded rows."""
+    """Return the number of tokens in each sequence of a batch of padded rows."""
     positions = batch.next_sentence_positions
     most = 1 if positions is None else positions.shape[1]
-    # A packed row's attention mask numbers its sequences: [1, 1, 1, 2, 2, 0] has lengths 3 and 2.
+    # In a packed row, the attention mask numbers the sequences. For example, [1, 1, 1, 2, 2, 0] has sequences
+    # of lengths 3 and 2, and padding.
     numbers = torch.arange(1, most + 1, device=batch.attention_mask.device)
     return (batch.attention_mask[:, None, :] == numbers[:, None]).sum(2).reshape(-1)

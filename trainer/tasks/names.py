@@ -1,4 +1,4 @@
-"""Names of tasks and of their files."""
+"""Names of fine-tuning tasks and of their files."""
 
 from bertdata.errors import SettingsError
 from trainer.plugins import FINE_TUNED
@@ -8,9 +8,9 @@ FileNames = tuple[str, str, str]
 
 
 def find_task_name(name: str) -> str:
-    """Return the fine-tuning task with this name, ignoring case and punctuation (STS-B, sts_b, stsb).
+    """Return the fine-tuning task with this name. Upper case and punctuation are ignored: STS-B, sts_b, stsb.
 
-    SettingsError for an unknown name.
+    Raises SettingsError for an unknown name.
     """
     plain = {task.replace("-", ""): task for task in FINE_TUNED}
     found = plain.get(name.lower().replace("-", "").replace("_", ""))

@@ -1,4 +1,4 @@
-"""What ``python -m trainer predict`` passes to a task: the opened model, and checks of the command line."""
+"""The opened model that ``python -m trainer predict`` passes to a task, and checks of the command line."""
 
 from argparse import Namespace
 from collections.abc import Callable, Iterable
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trained:
-    """An opened checkpoint with its tokeniser. Its tensors have not been read yet.
+    """A checkpoint that is opened for predictions, with its tokeniser. Its tensors have not been read yet.
 
-    source: the path on the command line.
-    fill_from: fills a model from the checkpoint and returns the names of missing weights.
-    longest: ids in the longest sequence of its training, or None if unknown.
-    lower_case: casing for a vocabulary, or None for a tokenizer.json, which contains it.
-    config: the task and features that the run was trained with, or what another program's head implies. Other
-    keys have their defaults.
-    head: the labels of a classification head, if there is one.
+    source: path on the command line.
+    fill_from: function that fills a model from the checkpoint and returns the names of missing weights.
+    longest: number of ids in the longest sequence of its training. None if unknown.
+    lower_case: whether a vocabulary is lower-cased. None for a tokenizer.json, which contains the casing.
+    config: the task and the settings of features. They are those of the run that trained the model, or follow
+        from the head of another program's model. Other keys have their defaults.
+    head: labels of the classification head. None if there is no such head.
     """
 
     source: str
@@ -47,21 +47,25 @@ class Trained:
     def fill(self, model: "HeadedBert", head: str, missing: str) -> None:
         """Fill the model from the checkpoint.
 
-        DataError with the text ``missing`` if the checkpoint lacks the head.
-
-        head: the beginning of the names of the head's weights.
+        head: beginning of the names of the head's weights.
+        missing: message of the DataError that is raised if the checkpoint lacks the head.
         """
         if any(name.startswith(head) for name in self.fill_from(model)):
             raise DataError(f"{self.source}: {missing}")
 
     def warn_of_length(self, ids: int) -> None:
-        """Print a warning if a sequence is longer than those that the model was trained on."""
+        """Print a warning if a sequence of ``ids`` ids is longer than the sequences that the
+        model was trained on.
+        """
         for warning in find_length_warnings("the text", ids, self.source, self.longest):
             say_error(f"trainer: warning: {warning}")
 
 
 def get_single_text(given: Namespace) -> str:
-    """Return the text for a task that takes only one. UsageError for several."""
+    """Return the text on the command line, for a task that takes only one.
+
+    Raise UsageError if there are several.
+    """
     if len(given.text) > 1:
         raise UsageError(f"the task {given.task} takes one text, found {len(given.text)}; put it into quotes")
     text: str = given.text[0]
@@ -69,7 +73,10 @@ def get_single_text(given: Namespace) -> str:
 
 
 def refuse_flags(given: Namespace, names: Iterable[str]) -> None:
-    """Raise UsageError for the first of these flags that is set, since the task does not have it."""
+    """Raise UsageError if one of these flags is set. The task does not have them.
+
+    names: names of the flags.
+    """
     for name in names:
         value = getattr(given, name, None)
         if value is not None and value is not False:  # a flag with the value 0 counts as set

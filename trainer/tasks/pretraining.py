@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 
 def make_columns(metrics: tuple[str, ...], second: str = "") -> Columns:
-    """Return the report columns of masked words, and of a second loss if there is one.
+    """Return the columns that a pre-training task has in the tables of a run.
 
-    metrics: names of loss and accuracy, for each loss. second: prefix of the second loss's results.
+    metrics: names of loss and accuracy, first of masked words, then of a second loss if there is one.
+    second: prefix of the names of the second loss's results. "" if there is no second loss.
     """
     own = (f"{second}_accuracy", f"{second}_loss") if second else ()
     return Columns(
@@ -36,9 +37,11 @@ def make_columns(metrics: tuple[str, ...], second: str = "") -> Columns:
 
 
 class MaskedWords(Task):
-    """Task that learns masked words. The loss is the weighted mean of the masked words' losses.
+    """Task that learns to predict masked words.
 
-    row_losses: a device's implementation in place of ``cross_entropy``.
+    The loss is the weighted mean of the losses of the masked words.
+
+    row_losses: function that a device has in place of ``cross_entropy``.
     """
 
     name = "masked_words"
@@ -70,7 +73,7 @@ class MaskedWords(Task):
 
 
 class Pretraining(MaskedWords):
-    """Task that learns masked words and next sentence. The loss is the sum of both mean losses."""
+    """Task that learns masked words and next sentence. The loss is the sum of the two mean losses."""
 
     name = "pretraining"
     model_class = BertForPreTraining
@@ -80,7 +83,7 @@ class Pretraining(MaskedWords):
     def check_head(self, missing: Sequence[str], path: str) -> None:
         """Raise DataError if the checkpoint has a masked-word head but no next-sentence head.
 
-        An encoder without any head is accepted.
+        A checkpoint without any head is accepted.
         """
         has_words = not any(name.startswith(WORD_HEAD) for name in missing)
         if has_words and any(name.startswith(PAIR_HEAD) for name in missing):
@@ -91,7 +94,11 @@ class Pretraining(MaskedWords):
 
 
 def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Return for each row (-log softmax(logits)[id], 1.0 if id has the largest logit else 0.0), both fp32."""
+    """Return for each row its loss, -log softmax(logits)[id], and 1.0 if the id has the largest logit,
+    otherwise 0.0.
+
+    Both are fp32, with shape (rows,).
+    """
     losses, best = _RowCrossEntropy.apply(logits, ids)  # type: ignore[no-untyped-call]
     return losses, (best == ids).float()
 
@@ -99,10 +106,9 @@ def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
 class _RowCrossEntropy(torch.autograd.Function):
     """Cross entropy that stores only the softmax for the backward pass.
 
-    PyTorch's cross entropy stores two more tensors of the same size.
-
-    Numerically stable: with m the row's maximum and p the softmax, log p[id] = logits[id] - m + log max(p),
-    and max(p) is at least 1 / (length of the row).
+    PyTorch's cross entropy stores two further tensors of the same size. The formula is numerically stable.
+    With m the maximum of a row and p its softmax, log p[id] = logits[id] - m + log max(p), and max(p) is at
+    least 1 / (length of the row).
     """
 
     @staticmethod
@@ -126,10 +132,10 @@ class _RowCrossEntropy(torch.autograd.Function):
 
 
 def compute_pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross_entropy) -> Outcome:
-    """Return the outcome of Pretraining, or of MaskedWords if the model has no next-sentence head.
+    """Return the outcome of the task Pretraining, or of MaskedWords if the model has no next-sentence head.
 
-    Sequences with a negative label are padding and do not count. Without any masked word, or any sequence,
-    that part of the loss is 0.
+    Sequences with a negative label are padding and do not count. If a batch has no masked word, the loss of
+    masked words is 0. If it has no sequence, the loss of next sentence is 0.
     """
     loss, sums = compute_words_loss(logits, batch, row_losses)
     if logits.next_sentence is not None:
@@ -141,13 +147,22 @@ def compute_pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses
 
 
 def compute_words_loss(logits: Logits, batch: Batch, row_losses: RowLosses) -> tuple[Tensor, list[Tensor]]:
-    """Return the mean loss and the sums of MaskedWords.metrics. Without any masked word the loss is 0."""
+    """Return the mean loss of the masked words, and the sums of ``MaskedWords.metrics``.
+
+    The loss is 0 if there is no masked word.
+    """
     losses = row_losses(logits.masked_lm, batch.masked_lm_ids.reshape(-1).long())
     return average_and_sum(*losses, batch.masked_lm_weights.reshape(-1))
 
 
 def average_and_sum(losses: Tensor, right: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """Return the weighted mean loss with gradients, then [loss sum, weight, sum of right guesses, weight]."""
+    """Return the weighted mean loss, which has gradients, and four sums without gradients.
+
+    The sums are [loss sum, weight, number of right guesses, weight].
+    losses: loss of each row.
+    right: 1.0 for each row that is guessed right, otherwise 0.0.
+    weights: weight of each row.
+    """
     weights = weights.float()
     loss_sum = (losses * weights).sum()
     weight = weights.sum()

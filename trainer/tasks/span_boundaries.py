@@ -1,6 +1,7 @@
-"""SpanBERT's task (Joshi et al. 2020): masked words, and the words of a span predicted from its boundaries.
+"""SpanBERT's task (Joshi et al. 2020): masked words, predicted by two heads.
 
-The boundaries of a masked span are the tokens directly before and after it.
+The first head is the usual one for masked words. The second head predicts the words of a masked span from the
+span's boundaries, which are the tokens directly before and after it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch, FlatAttention
-from trainer.model.bert import attend_anywhere
+from trainer.model.bert import attend_with_pytorch
 from trainer.model.headed import BertForMaskedLM, Logits
 from trainer.model.layers import ACTIVATIONS, LayerOutput, NormedDense
 from trainer.tasks.evaluation import MetricTotals, PretrainingEvaluation, sum_guess_metrics
@@ -21,20 +22,20 @@ from trainer.tasks.pretraining import MaskedWords, average_and_sum, compute_word
 from trainer.tasks.task import Outcome, TaskModel
 
 PLACES = 15
-"""Number of ids in a span, from its start, that are predicted from the boundaries, as in SpanBERT's
-program.
-"""
+"""Number of ids at the start of a span that are predicted from the boundaries, as in SpanBERT's program."""
 PLACE_SIZE = 200
-"""Size of the embedding of an id's place in its span, as in SpanBERT's program."""
+"""Size of the embedding of an id's position in its span, as in SpanBERT's program."""
 
 
 class SpanSlots(NamedTuple):
-    """Boundaries and place in its span for each of the M masked positions (slots) of a batch.
+    """For each of the M masked positions (slots) of a batch: its span's boundaries, and
+    its place in the span.
 
-    The boundaries are rows of the batch's tokens. The place counts from 0.
-
-    weights: 1.0 for a slot in a span with boundaries and among its first PLACES ids. Otherwise 0.0, and the
-    other values have no meaning.
+    lefts: row of the left boundary among the batch's tokens.
+    rights: row of the right boundary among the batch's tokens.
+    places: position of the slot in its span, from 0.
+    weights: 1.0 if the slot is in a span with boundaries and among the span's first PLACES ids. Otherwise
+        0.0, and the other values have no meaning.
     """
 
     lefts: Tensor
@@ -46,9 +47,9 @@ class SpanSlots(NamedTuple):
 def find_span_slots(batch: Batch) -> SpanSlots:
     """Find the span of each masked slot, from the boundaries in the batch's targets.
 
-    The shapes depend only on the batch's shapes, so that compiled devices can run this. A slot's span is the
-    last span that begins at or before its row, since boundaries ascend within a sequence and sequences follow
-    one another.
+    The shapes depend only on the batch's shapes, so that devices can compile this function. The span of a
+    slot is the last span that begins at or before the slot's row. This is correct because boundaries ascend
+    within a sequence, and sequences follow one another.
     """
     tokens, slots = batch.input_ids.numel(), batch.masked().long()
     in_use = batch.masked_lm_weights.reshape(-1) > 0
@@ -60,12 +61,13 @@ def find_span_slots(batch: Batch) -> SpanSlots:
     # cummax    0 1 1 1 1 2 2 2
     numbers = torch.arange(1, len(lefts) + 1, device=lefts.device)
     begun = torch.zeros(tokens + 1, dtype=torch.long, device=lefts.device).scatter(0, lefts, numbers)
-    begun[tokens] = 0  # the extra entry collects the unused spans and must not count
+    begun[tokens] = 0  # the extra entry collects unused spans, which do not count
     span = begun[:tokens].cummax(0).values.index_select(0, slots)
     lefts, rights = (rows.index_select(0, (span - 1).clamp(min=0)) for rows in (lefts, rights))
     is_inside = in_use & (span > 0) & (slots <= rights)
-    # An external boundary is the unmasked id before the span: the id next to it has place 0. An internal
-    # boundary is the span's first id, itself masked. It then has place 0, hence the addition of is_masked.
+    # If boundaries are external, a boundary is the unmasked id before the span, and the next id has place 0.
+    # If they are internal, it is the span's first id, which is itself masked and has place 0. Therefore
+    # is_masked is added.
     is_masked = torch.zeros(tokens + 1, dtype=torch.long, device=lefts.device)
     is_masked.scatter_(0, slots.where(in_use, torch.full_like(slots, tokens)), 1)
     places = slots - lefts - 1 + is_masked.index_select(0, lefts.clamp(max=tokens - 1))
@@ -79,9 +81,10 @@ def find_span_slots(batch: Batch) -> SpanSlots:
 
 
 def _find_boundary_rows(batch: Batch, tokens: int) -> tuple[Tensor, Tensor]:
-    """Return the rows of the left and right boundaries of all spans.
+    """Return the rows of the left boundaries and of the right boundaries of all spans.
 
     Unused entries have the row ``tokens``, which is one after the last token.
+    tokens: number of tokens in the batch.
     """
     starts, counts = batch.starts().long(), batch.targets["span_ends"].reshape(-1)
     found = []
@@ -93,9 +96,9 @@ def _find_boundary_rows(batch: Batch, tokens: int) -> tuple[Tensor, Tensor]:
 
 
 class BoundaryHead(nn.Module):
-    """Two layers that predict a masked word from its span's boundaries and its place in the span.
+    """Two layers that predict a masked word from the boundaries of its span and its position in the span.
 
-    Their output goes to the masked-word output layer, whose weights are the word embeddings.
+    Their output goes to the output layer for masked words, whose weights are the word embeddings.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -106,7 +109,7 @@ class BoundaryHead(nn.Module):
         self.activation = ACTIVATIONS[config.hidden_act]
 
     def forward(self, rows: Tensor, slots: SpanSlots) -> Tensor:
-        """Return (M, hidden) vectors of the masked slots.
+        """Return the vectors of the masked slots, with shape (M, hidden).
 
         rows: the encoder's vectors of all tokens.
         """
@@ -120,22 +123,25 @@ class BoundaryHead(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class SpanLogits(Logits):
-    """Output of both heads. M: masked slots. V: padded vocabulary size."""
+    """Logits of both heads. In shapes, M is the number of masked slots and V the padded vocabulary size."""
 
     boundary: Tensor  # (M, V)
     boundary_weights: Tensor  # (M,) float32
 
 
 class BertForSpanBoundaries(BertForMaskedLM):
-    """The encoder with heads for masked words and for span boundaries, and random weights."""
+    """The encoder with a head for masked words and a head for span boundaries. The weights are random."""
 
-    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
+    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_with_pytorch) -> None:
         super().__init__(config, attention)
         self.boundary = BoundaryHead(config)
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: LayerOutput | None = None) -> SpanLogits:
-        """Return logits of both heads for all masked slots, used or not."""
+        """Return the logits of both heads for all masked slots, whether they are used or not.
+
+        carried: output of the previous pipeline stage. None if the model starts at the embeddings.
+        """
         rows = self.bert.encode(batch, carried).normed
         slots = find_span_slots(batch)
         return SpanLogits(
@@ -147,9 +153,9 @@ class BertForSpanBoundaries(BertForMaskedLM):
 
 
 class SpanBoundaries(MaskedWords):
-    """Task that learns masked words, and predicts the same words also from their span's boundaries.
+    """Task that learns masked words, and learns to predict the same words from the boundaries of their spans.
 
-    The loss is the sum of both mean losses.
+    The loss is the sum of the two mean losses.
     """
 
     name = "span_boundaries"
@@ -171,8 +177,9 @@ class SpanBoundaries(MaskedWords):
 
 
 class SpanBoundaryEvaluation(PretrainingEvaluation):
-    """Evaluation of both heads: accuracy and loss of masked words by each, and the scores of a baseline that
-    always guesses the most frequent word.
+    """Evaluation of both heads: the accuracy and the loss of masked words with each head, and baselines.
+
+    The baselines do not read the text. They are those of ``PretrainingEvaluation``.
     """
 
     def __init__(self, data: OpenedDataset, survey: Mapping[str, Any], source: str) -> None:

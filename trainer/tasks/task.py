@@ -13,25 +13,28 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
 from trainer.data.opening import open_configured
-from trainer.model.bert import attend_anywhere
+from trainer.model.bert import attend_with_pytorch
 from trainer.model.headed import HeadedBert
 
 if TYPE_CHECKING:
     from trainer.tasks.evaluation import TaskEvaluation
 
 RowLosses = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""Function from (rows, classes) logits and a label per row to (loss, 1.0 if guessed right) per row."""
+"""Function from logits of shape (rows, classes) and a label per row to two values per row.
+
+They are the loss, and 1.0 if the label has the largest logit, otherwise 0.0.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Columns:
-    """A task's columns in the tables of a run, and the metrics to watch.
+    """A task's columns in the tables of a run, and the metrics that are watched.
 
-    training: for each column of training.csv, the metric whose mean it shows.
-    evaluation: names of an evaluation's results, in the order of evaluation.csv.
-    shown: metric next to the loss in the progress bar.
-    target: the result that --target-accuracy and MLPerf's eval_accuracy refer to.
-    whole: largest value of that result. --target-accuracy is a fraction of it.
+    training: for each column of training.csv, the metric whose mean it contains.
+    evaluation: names of the results of an evaluation, in the order of the columns of evaluation.csv.
+    shown: metric that the progress bar shows next to the loss.
+    target: result that --target-accuracy and MLPerf's eval_accuracy refer to.
+    whole: largest possible value of that result. --target-accuracy is a fraction of it.
     """
 
     training: Mapping[str, str]
@@ -45,8 +48,8 @@ class Outcome(NamedTuple):
     """A task's result for one micro-batch, on the model's device.
 
     loss: fp32 scalar with gradients.
-    sums: (2 x metrics,) fp32 without gradients: sum and weight of each metric, in order. Over many batches, a
-    metric is total sum / total weight.
+    sums: sum and weight of each metric, in order, without gradients. The shape is (2 x metrics,) and the type
+        fp32. Over many batches, a metric is its total sum divided by its total weight.
     outputs: the model's output in evaluation, if the task needs it. None in training.
     """
 
@@ -56,7 +59,8 @@ class Outcome(NamedTuple):
 
 
 class TaskModel(Protocol):
-    """A model that computes a task's output: a ``HeadedBert``, or the last stage of a split model.
+    """Interface of a model that computes a task's output: a ``HeadedBert``, or the last
+    stage of a split model.
 
     training: whether dropout is applied.
     """
@@ -78,38 +82,45 @@ class Task(ABC):
     metrics: tuple[str, ...]
     columns: Columns
     model_class: type[HeadedBert] = HeadedBert
-    """Class of the task's models. Plans for splitting a model over devices use it to count the heads'
-    weights.
+    """Class of the task's models. Plans for split models use it to count the weights of the heads.
 
     The default, HeadedBert, means that the head is too small to count.
     """
     architecture: str | None = None
-    """Class name of the models in transformers. None: derived from the names of the heads."""
+    """Name of the models' class in transformers.
+
+    None means that the name is derived from the names of the heads.
+    """
     head: str | None = None
-    """Beginning of the names of the head's weights, if evaluation is meaningless without a trained head."""
+    """Beginning of the names of the head's weights, if an evaluation is meaningless without a trained head.
+
+    Otherwise None.
+    """
 
     @classmethod
     @abstractmethod
     def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
-        """Return the task with the configured settings.
+        """Return the task with the settings that the configuration has for it.
 
-        row_losses: the device's implementation of the masked-word loss, or None.
+        row_losses: the device's function for the masked-word loss, or None for the usual function.
         """
 
     def open(
         self, config: Config, paths: str, model_vocabulary_size: int | None = None, *, held_out: bool = False
     ) -> OpenedDataset:
-        """Open the datasets at these paths and check that they fit the configuration.
+        """Open the datasets at these paths, and check that they fit the configuration.
 
-        held_out: in a directory with training and test files, take the test files.
+        model_vocabulary_size: number of tokens that the model has embeddings for. None if
+            there is no model yet.
+        held_out: whether to take the test files of a directory that has training and test files.
         """
         return open_configured(config, paths, model_vocabulary_size, held_out=held_out, task=self.name)
 
     @classmethod
     def generated(cls, config: Config) -> OpenedDataset:
-        """Return random examples for the configured objective.
+        """Return randomly generated examples for the configured objective.
 
-        SettingsError if the task cannot generate them.
+        Raises SettingsError if the task cannot generate examples.
         """
         from trainer.data.generated import make_configured_data
 
@@ -117,38 +128,38 @@ class Task(ABC):
 
     @classmethod
     def exported(cls, weights: Mapping[str, Any], form: str) -> Mapping[str, Any]:
-        """Return the model's weights under the names of another program's format.
+        """Return the model's weights with the names that another program's format has.
 
-        form: format to which ``trainer convert`` converts.
+        form: name of the format, as in ``trainer convert``.
         """
         return weights
 
-    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
-        """Return the model with random weights, in host memory or on the default device.
+    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_with_pytorch) -> HeadedBert:
+        """Return the model with random weights, in host memory or on torch's default device.
 
-        attention: attention function of the device that the model will be placed on.
+        attention: attention function of the device on which the model will be placed.
         """
         return self.model_class(shape, attention=attention)
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
         """Raise DataError if a checkpoint lacks the weights of the task's head.
 
-        missing: names of weights that the checkpoint lacks. path: the checkpoint, for the message.
+        missing: names of weights that the checkpoint lacks.
+        path: path of the checkpoint, for the message.
         """
         if self.head is not None and any(name.startswith(self.head) for name in missing):
             raise DataError(f"{path}: has no head for the task {self.name}; fine-tune it first")
 
     @abstractmethod
     def outcome(self, model: TaskModel, batch: Batch) -> Outcome:
-        """Return the loss and the sums of the metrics for a batch on the model's device."""
+        """Return the loss and the metric sums of a batch. The batch is on the model's device."""
 
     @abstractmethod
     def survey(self, data: OpenedDataset) -> Any:
         """Return what an evaluation needs to know about a dataset, such as counts of labels, as JSON values.
 
-        It is passed to ``evaluation`` as its argument ``survey``.
-
-        Called on one worker only.
+        The result is passed to ``evaluation`` as the argument ``survey``. This method is
+        called on one worker only.
         """
 
     @abstractmethod
@@ -157,5 +168,7 @@ class Task(ABC):
     ) -> "TaskEvaluation":
         """Return the evaluation on a dataset.
 
-        survey: result of ``survey`` for the training set if there is one, else for this dataset.
+        survey: result of ``survey`` for the training set. If there is no training set, the
+            result for this dataset.
+        training: the training set, or None if there is none.
         """

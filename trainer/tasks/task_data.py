@@ -1,4 +1,4 @@
-"""The interface between the fine-tuning commands and a task's files: names, flags, features, scores."""
+"""The interface between fine-tuning commands and a task's files: file names, flags, features and scores."""
 
 from abc import ABC, abstractmethod
 from argparse import Namespace
@@ -25,12 +25,13 @@ TABLE_FLAGS = (
     "heading",
     "quoting",
 )
-"""Flags of ``features`` and ``score`` about tables. The function ``add_columns`` adds them to a parser."""
+"""Flags of the commands ``features`` and ``score`` about tables.
 
-Making = tuple[ExampleSettings, MakeExamples[Any]]
-"""What a task returns to the command that makes features: settings, and the function that makes the
-examples.
+The function ``add_column_flags`` adds them to a parser.
 """
+
+SettingsAndMaker = tuple[ExampleSettings, MakeExamples[Any]]
+"""Settings of features, and the function that makes the examples with these settings."""
 
 
 class Scores(NamedTuple):
@@ -42,13 +43,15 @@ class Scores(NamedTuple):
 
 
 class CheckedFiles(NamedTuple):
-    """The files of a fine-tuning run, and what is known about its starting checkpoint.
+    """The files of a fine-tuning run, and what is known about the checkpoint from which it starts.
 
-    train, evaluation: paths, or None.
+    train: path of the training file, or None.
+    evaluation: path of the evaluation file, or None.
     tell: function that writes a line to the log.
     trains: whether the training file is used.
-    head: labels of the checkpoint's head. None: no such head, or it will be replaced.
-    resumes: whether the checkpoint belongs to this run.
+    head: labels of the checkpoint's classification head. None if there is no such head, or if
+        it will be replaced.
+    resumes: whether the checkpoint belongs to this run, which is resumed.
     """
 
     train: str | None
@@ -60,11 +63,11 @@ class CheckedFiles(NamedTuple):
 
 
 class FineTuningData(ABC):
-    """Interface with which commands check a fine-tuning task's files, make features and compute scores.
+    """Interface through which commands check a fine-tuning task's files, make features and compute scores.
 
     settings: class of the settings that determine the task's features.
-    feature_flags: flags of ``features`` that are settings of this task only.
-    refused: flags of ``features`` and ``score`` that only other tasks have.
+    feature_flags: flags of the command ``features`` for settings that only this task has.
+    refused: flags of the commands ``features`` and ``score`` that only other tasks have.
     """
 
     settings: type[ExampleSettings]
@@ -73,46 +76,52 @@ class FineTuningData(ABC):
 
     @classmethod
     def choose_feature_length(cls, config: Config) -> int:
-        """Return the number of token ids in a feature: the configured number, else the task's default."""
+        """Return the number of token ids in a feature. If none is configured, it is the task's default."""
         return config.data.max_seq_length or cls.settings().max_seq_length
 
     @abstractmethod
     def list_usual_names(self, given: FinetuningSection) -> list[FileNames]:
-        """Return the usual names of the task's files, one entry for each published distribution."""
+        """Return the usual names of the task's files, with one entry for each published
+        distribution of its data.
+        """
 
     @abstractmethod
     def check_files(self, given: FinetuningSection, files: "CheckedFiles") -> dict[str, Any]:
-        """Check the files before anything is written.
+        """Check the files, before anything is written, and return the configuration keys
+        that follow from them.
 
-        Return the configuration keys that follow from the files and the checkpoint's head.
-
-        A classification returns its labels in the order of their ids. They are the configured labels, the
-        task's or the file's, reordered as in the checkpoint's head. InputError for an evaluation file
-        that cannot be scored. DataError for a head that does not fit.
+        The keys also follow from the checkpoint's head. For example, a classification returns its labels
+        in the order of their ids. These are the configured labels, the task's or the file's, in the
+        order of the head's rows.
+        Raises InputError for an evaluation file that cannot be scored.
+        Raises DataError for a head that does not fit the task.
         """
 
     def tell(self, given: FinetuningSection, data: OpenedDataset) -> list[str]:
-        """Return lines for the log about the answers in a dataset of features, such as the counts of
-        labels.
-        """
+        """Return lines for the log about the answers in a dataset of features, such as counts of labels."""
         return []
 
     @abstractmethod
     def prepare_configured_features(
         self, given: FinetuningSection, length: int, *, training: bool, labelled: bool
-    ) -> Making:
-        """Return the settings of the configured features, and the function that makes them.
+    ) -> SettingsAndMaker:
+        """Return the settings of the configured features, and the function that makes these features.
 
-        length: ids in a feature. labelled: whether labels are read.
+        length: number of ids in a feature.
+        training: whether the features are for training.
+        labelled: whether labels are read.
         """
 
     @abstractmethod
-    def prepare_requested_features(self, given: Namespace, source: DataFile, settings: Any) -> Making:
-        """Return the settings of the features that the flags of ``features`` describe, and their function.
+    def prepare_requested_features(
+        self, given: Namespace, source: DataFile, settings: Any
+    ) -> SettingsAndMaker:
+        """Return the settings of the features that the flags of ``features`` describe, and the
+        function that makes them.
 
-        settings: settings that follow from the flags alone, to be completed from the file.
+        settings: settings that follow from the flags alone. They are completed from the file.
         """
 
     @abstractmethod
     def score(self, given: Namespace) -> Scores:
-        """Return the task's official metrics for the files in the flags of ``score``."""
+        """Return the task's official metrics, for the files in the flags of the command ``score``."""

@@ -1,4 +1,4 @@
-"""The files of a fine-tuning task, and the datasets of features made from them."""
+"""Functions that find the files of a fine-tuning task, and make datasets of features from them."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -26,7 +26,7 @@ _KEYS = ("task_train_file", "task_eval_file", "task_predict_file")
 
 
 class TaskFiles(NamedTuple):
-    """Paths of the files for training, evaluation and prediction. None for a file that is not used."""
+    """Paths of the files for training, evaluation and prediction. A file that is not used is None."""
 
     train: str | None
     evaluation: str | None
@@ -34,15 +34,17 @@ class TaskFiles(NamedTuple):
 
 
 def find_files(config: Config) -> TaskFiles:
-    """Return the configured files, or else the files in task_dir under their usual names.
+    """Return the configured files, and for files that are not configured the usual ones in task_dir.
 
-    SettingsError if neither is configured. MissingInputError if a needed file does not exist.
+    Raises SettingsError if there is neither a configured file nor task_dir.
+    Raises MissingInputError if a file that is needed does not exist.
     """
     given, trains = config.finetuning, config.run.do_train
     paths: list[str | None] = []
     needed = (trains, given.do_eval, given.do_predict)
-    # For each of train, evaluation and prediction: the configured path as it is, else inside task_dir
-    # (`--data-dir glue --train-file small.tsv` means glue/small.tsv), else the usual name inside task_dir.
+    # A configured path is taken as it is if it exists. Otherwise it is taken inside task_dir: `--data-dir
+    # glue --train-file small.tsv` means glue/small.tsv. A file without a configured path has its usual name
+    # inside task_dir.
     for key, name, asked_for in zip(_KEYS, _find_usual_names(given), needed, strict=True):
         path = getattr(given, key)
         if given.task_dir is not None and (path is None or not storage.exists(path)):
@@ -67,7 +69,7 @@ def find_files(config: Config) -> TaskFiles:
 
 
 def warn_of_same_file(files: TaskFiles) -> list[str]:
-    """Return a warning if the evaluation file has the same content as the training file."""
+    """Return a list with a warning if the evaluation file has the same content as the training file."""
     train, evaluation = files.train, files.evaluation
     if train is None or evaluation is None or not storage.exists(train):
         return []
@@ -79,9 +81,12 @@ def warn_of_same_file(files: TaskFiles) -> list[str]:
 
 
 def _make_missing_file_error(given: FinetuningSection, kind: int, said: str) -> BertDataError:
-    """Return the error for a missing file. It lists all file names that were tried in task_dir.
+    """Return the error for a file that is missing.
 
-    kind: 0 for training, 1 for evaluation, 2 for prediction. said: the message if there is no task_dir.
+    Its message lists all file names that were tried in task_dir.
+
+    kind: 0 for the training file, 1 for the evaluation file, 2 for the prediction file.
+    said: the message if there is no task_dir.
     """
     folder = given.task_dir
     if folder is None or (kind == 1 and not given.do_eval):
@@ -93,19 +98,19 @@ def _make_missing_file_error(given: FinetuningSection, kind: int, said: str) -> 
 
 
 def describe_usual_names(given: FinetuningSection, kind: int) -> str:
-    """Return all usual names of a task's file as text.
+    """Return all usual names of a file as text.
 
-    kind: 0 for training, 1 for evaluation, 2 for prediction.
+    kind: 0 for the training file, 1 for the evaluation file, 2 for the prediction file.
     """
     return " and no ".join(names[kind] for names in find_task_data(given.task).list_usual_names(given))
 
 
 def _find_usual_names(given: FinetuningSection) -> FileNames:
-    """Return the usual file names of the published distribution of the task's data that is in task_dir.
+    """Return the usual names of the files in task_dir, from one published distribution of the task's data.
 
-    All three names come from the same distribution. Another distribution's evaluation file may contain
-    training examples. The first distribution whose training file exists is taken, else the first with any
-    existing file.
+    All three names are from the same distribution, because another distribution's evaluation file may contain
+    training examples. The first distribution whose training file exists is taken. If no training file exists,
+    it is the first distribution with any existing file.
     """
     usual, folder = find_task_data(given.task).list_usual_names(given), given.task_dir
     if folder is None or len(usual) == 1:
@@ -118,9 +123,10 @@ def _find_usual_names(given: FinetuningSection) -> FileNames:
 def make_features(
     config: Config, path: str, *, training: bool, labelled: bool, tell: Callable[[str], None]
 ) -> FeatureSet:
-    """Make the dataset of a file's features in output_dir, or verify and keep an existing one.
+    """Make the dataset of a file's features in output_dir, or verify an existing dataset and use it again.
 
-    labelled: for a classification, whether its labels are read.
+    training: whether the features are for training.
+    labelled: whether the labels of a classification are read.
     tell: function that writes warnings and a summary to the log.
     """
     source, tokenizer = read_file(path), load_configured_tokenizer(config)

@@ -1,9 +1,9 @@
 """A loss scale for fp16 that adapts to the gradients.
 
 The loss is multiplied by the scale before the backward pass, so that small gradients do not become 0 in fp16.
-Gradients are divided by it again before they change the weights. torch's GradScaler is not used for two
-reasons. It halves its scale without end if every gradient is infinite (LAMB then changes nothing, and no
-error is raised). And it checks gradients before they are averaged over the workers.
+The gradients are divided by the scale before they change the weights. PyTorch's GradScaler is not used, for
+two reasons. If every gradient is infinite, it halves its scale without end. LAMB then changes nothing, and no
+error is raised. And it checks gradients before they are averaged over the workers.
 """
 
 import torch
@@ -13,15 +13,19 @@ from trainer.config.settings import Config
 from trainer.update.step import LossScale
 
 _GROWTH_INTERVAL = 2000
-"""Number of finite updates in a row after which the scale is doubled."""
+"""Number of updates in a row with finite gradients after which the scale is doubled.
+
+PyTorch's GradScaler uses it too.
+"""
 
 
 class AdaptiveScale(LossScale):
-    """Loss scale that is doubled after many finite updates in a row, and halved after an overflow.
+    """Loss scale that is doubled after many finite updates in a row, and halved after an
+    overflow of the gradients.
 
-    Both bounds are 1 by default, so that the scale stays 1. A configured fixed scale has equal bounds too, so
-    its first overflow ends the run.
-    value: the scale, 0-dim on the device, so that the host never waits to read it.
+    By default both bounds are 1, so the scale stays 1. A fixed scale from the configuration also has equal
+    bounds, so the first overflow ends the run.
+    value: the scale, as a 0-dim tensor on the device, so that the host never waits to read it.
     """
 
     value: Tensor
@@ -42,13 +46,16 @@ class AdaptiveScale(LossScale):
         return loss if self.is_one else loss * self.value
 
     def update(self, overflow: Tensor) -> Tensor:
-        """Adjust the scale after an update. Return a 0-dim bool: True if the training has diverged.
+        """Adjust the scale after an update.
+
+        Return a 0-dim bool tensor that is True if the training has diverged.
 
         The training has diverged if a gradient overflows at the smallest allowed scale. Call this once per
-        update, on every worker with the same value.
-        overflow: 0-dim bool, True if a gradient of this update was not finite.
+        update, with the same value on every worker.
+        overflow: 0-dim bool tensor, True if a gradient of this update is not finite.
         """
-        # Tensor operations instead of ``if``: reading a value would make the host wait for the device.
+        # Use tensor operations instead of ``if``, because reading a value would make the host wait for the
+        # device.
         diverged = overflow & (self.value <= self._floor)
         good = torch.where(overflow, 0.0, self._finite + 1)
         grows = good >= _GROWTH_INTERVAL
@@ -66,10 +73,10 @@ class AdaptiveScale(LossScale):
 
 
 def make_scale(config: Config, device: torch.device) -> AdaptiveScale:
-    """Return the configured loss scale for fp16, or a constant 1 for bf16."""
+    """Return the configured loss scale for fp16, or a constant scale of 1 for bf16."""
     if config.update.precision != "fp16":
         return AdaptiveScale()
     keys = config.scaling
-    fixed = float(keys.loss_scaling)  # JSON may have an int here
+    fixed = float(keys.loss_scaling)  # a value from JSON may be an int
     bounds = (float(keys.init_loss_scale), float(keys.min_loss_scale), float(keys.max_loss_scale))
     return AdaptiveScale(*((fixed, fixed, fixed) if fixed else bounds), device)

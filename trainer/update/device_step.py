@@ -1,4 +1,4 @@
-"""The optimiser step on devices that call an optimiser object instead of a function over tensors."""
+"""The optimiser step on devices that need an optimiser object, instead of a function over tensors."""
 
 from typing import Any
 
@@ -13,15 +13,20 @@ from trainer.update.step import LossScale, OptimiserStep
 
 
 class DeviceOptimiserStep(OptimiserStep):
-    """Clipping by the device, then the optimiser's ``step``. No update is ever skipped."""
+    """Optimiser step in which the device clips the gradients, and the optimiser object changes the weights.
+
+    No update is ever skipped.
+    """
 
     _made = 0
 
     def __init__(
         self, config: Config, device: SteppingDevice, preset: Preset, groups: list[dict[str, Any]]
     ) -> None:
-        """Choose the optimiser: this trainer's in plain operations, or an optimiser that the device's library
-        provides.
+        """Choose the optimiser: this trainer's, in plain operations, or the one that the
+        device's library provides.
+
+        groups: parameter groups from ``group_parameters``.
         """
         self.scale = LossScale()
         ours = build_optimiser(preset, groups)
@@ -48,7 +53,8 @@ class DeviceOptimiserStep(OptimiserStep):
     def applied(self, count: int) -> None:
         self._made = count
         for group in self.optimiser.param_groups:
-            # this trainer's LAMB counts its steps per parameter group, PyTorch's AdamW counts them per tensor
+            # This trainer's optimisers count their steps per parameter group. PyTorch's AdamW counts them per
+            # tensor.
             if "step" in group:
                 group["step"] = count
             elif "betas" in group:

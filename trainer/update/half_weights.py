@@ -1,5 +1,6 @@
-"""16-bit copies of the weights, made once per update. PyTorch's autocast would make such copies again in each
-micro-batch.
+"""16-bit copies of the weights, made once per update.
+
+PyTorch's autocast would make such copies in each micro-batch.
 """
 
 from collections.abc import Callable
@@ -13,10 +14,9 @@ from trainer.tasks.task import Outcome
 
 
 class HalfWeights:
-    """A learner whose linear layers use 16-bit copies of their weights.
+    """A model with its loss whose linear layers use 16-bit copies of their weights.
 
-    The gradient of a copy is added to the gradient of its fp32 weight as soon as it is complete, and then
-    freed.
+    As soon as the gradient of a copy is complete, it is added to the gradient of the fp32 weight and freed.
     half: type of the copies, bfloat16 or float16.
     """
 
@@ -35,20 +35,20 @@ class HalfWeights:
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Copy the current values of the weights. Call this before each update."""
+        """Copy the present values of the weights into the 16-bit copies. Call this before each update."""
         torch._foreach_copy_(list(self._copies.values()), list(self._weights.values()))
 
     def leaves(self, weights: list[Tensor]) -> list[Tensor]:
-        """Return for each weight the tensor that gets the gradient in the backward pass.
+        """Return for each weight the tensor whose gradient the backward pass computes.
 
-        This is the 16-bit copy if the weight has one, otherwise the weight itself.
+        This is the 16-bit copy if the weight has one, otherwise the weight.
         """
         copies = {id(self._weights[name]): copy for name, copy in self._copies.items()}
         return [copies.get(id(weight), weight) for weight in weights]
 
 
 def find_linear_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Return weights and biases of the model's linear layers, by name."""
+    """Return the weights and biases of the model's linear layers, by name."""
     return {
         f"{path}.{name}": weight
         for path, module in model.named_modules()
@@ -58,9 +58,9 @@ def find_linear_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def _make_adding_hook(weight: Tensor) -> Callable[[Tensor], None]:
-    """Return a hook that adds the gradient of a copy to ``weight.grad``."""
+    """Return a function for the backward pass that adds the gradient of a 16-bit copy to ``weight.grad``."""
 
-    def add(copy: Tensor) -> None:
+    def add_gradient(copy: Tensor) -> None:
         assert copy.grad is not None
         if weight.grad is None:
             weight.grad = copy.grad.to(weight.dtype)
@@ -68,4 +68,4 @@ def _make_adding_hook(weight: Tensor) -> Callable[[Tensor], None]:
             weight.grad.add_(copy.grad)
         copy.grad = None
 
-    return add
+    return add_gradient

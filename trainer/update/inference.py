@@ -1,4 +1,4 @@
-"""Evaluation of a model on batches, during a training or without one."""
+"""Evaluation of a model on batches, during a training or without a training."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,18 +14,19 @@ from trainer.update.worker import Worker
 
 
 class Inference:
-    """Evaluates the model: computes loss and metrics of batches, without dropout and gradients.
+    """Object that evaluates the model: it computes loss and metrics of batches, without
+    dropout and gradients.
 
-    exchanges: evaluating a batch needs an exchange between the workers, so all must evaluate equally many
-    batches.
+    exchanges: whether evaluating a batch needs an exchange between the workers. If so, all workers must
+        evaluate the same number of batches.
     """
 
     exchanges = False
 
     def __init__(self, worker: Worker, strategy: Any = None) -> None:
-        """Compile the model, unless a training has compiled it.
+        """Compile the model, unless a training has already compiled it.
 
-        strategy: strategy of the training that is under way, or None.
+        strategy: strategy of the training, or None if nothing is trained.
         """
         self._worker = worker
         self._learner: Learner = strategy.learner if strategy else Learner(worker)
@@ -34,9 +35,10 @@ class Inference:
 
     @contextmanager
     def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
-        """Yield a function from a batch in host memory to its outcome.
+        """Return a context that provides a function from a batch in host memory to its
+        outcome (loss and metrics).
 
-        Afterwards the model is in training mode.
+        When the context ends, the model is in training mode.
         """
         self._worker.model.eval()
         with torch.no_grad():
@@ -44,4 +46,4 @@ class Inference:
         self._worker.model.train()
 
     def release(self) -> None:
-        """Free the device's memory for the next phase."""
+        """Free the memory on the device, for the next phase of the run."""

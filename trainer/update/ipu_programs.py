@@ -1,4 +1,4 @@
-"""PopTorch's two programs on Graphcore's IPUs: one makes whole updates, the other evaluates."""
+"""The two programs that PopTorch compiles for Graphcore's IPUs: one makes updates, the other evaluates."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,12 +32,13 @@ _STEP = "Step"
 
 
 class ModelWithLoss(nn.Module):
-    """The model as a function that PopTorch compiles: it takes a batch's tensors and returns loss and sums.
+    """The model as a module that PopTorch can compile. It takes a batch's tensors and returns loss and sums.
 
-    The loss is fp32. The sums are those of ``join_loss_and_sums``. When evaluating, only the sums are
-    returned. batch: any batch whose tensors have the same names. ``forward`` replaces the tensors by its
-    arguments, because PopTorch passes plain tensors only. With reduction_type "sum" PopTorch adds losses up
-    over its replicas too. This trainer averages over replicas, so the loss is divided by their number.
+    The loss is fp32. The sums are those that ``join_loss_and_sums`` returns. When evaluating, only the sums
+    are returned. With reduction_type "sum", PopTorch also adds losses up over its replicas (copies of the
+    model on the IPUs). This trainer averages over replicas, so the loss is divided by their number.
+    batch: any batch whose tensors have the same names. ``forward`` replaces its tensors with the arguments,
+        because PopTorch can pass only tensors.
     """
 
     batch: Batch
@@ -46,7 +47,7 @@ class ModelWithLoss(nn.Module):
         super().__init__()
         self.model = worker.model
         self._task = worker.task
-        there = worker.workers.size * worker.device.replicas
+        there = worker.collective.size * worker.device.replicas
         update = worker.config.update
         is_sum = worker.config.ipu.reduction_type == "sum"
         self._divisor = (update.replicas or there) if is_sum else 1
@@ -67,13 +68,13 @@ class ModelWithLoss(nn.Module):
 
 
 class IpuStep(OptimiserStep):
-    """The optimiser's settings and the count of updates. The program on the IPUs makes the step itself."""
+    """The optimiser's settings and the number of updates made. The program on the IPUs makes the step."""
 
     applied = 0
 
     def __init__(self, config: Config, optimiser: Any) -> None:
         self.optimiser = optimiser
-        # The value is only stored in checkpoints: PopTorch's optimisers scale the loss themselves.
+        # This scale is only stored in checkpoints, because PopTorch's optimisers scale the loss themselves.
         fixed = find_loss_scale(config, 0)
         self.scale = AdaptiveScale(fixed, fixed, fixed)
 
@@ -82,10 +83,11 @@ class IpuStep(OptimiserStep):
 
 
 class IpuPrograms(Strategy, Inference):
-    """Training and evaluation program of a worker's model, which use the same IPUs alternately.
+    """The training program and the evaluation program of a worker's model, which use the
+    same IPUs alternately.
 
-    The training program is compiled at the first update, when the model has the run's first weights. Between
-    updates weights and moments stay on the IPUs.
+    The training program is compiled at the first update, when the model has the weights from which the run
+    starts. Between updates, weights and moments stay on the IPUs.
     """
 
     def __init__(self, worker: Worker) -> None:
@@ -109,41 +111,41 @@ class IpuPrograms(Strategy, Inference):
             self.compile(updates, first)
         optimiser.loss_scaling = find_loss_scale(config, first.update)
         self._training.setOptimizer(optimiser)
-        _, values = self._training(*self._join(updates))
+        _, values = self._training(*self._concatenate_batches(updates))
         if config.ipu.synthetic_data:
-            values = torch.zeros_like(values)  # With synthetic data the IPU returns no results.
+            # With synthetic data, which IPUs can generate, no results are returned.
+            values = torch.zeros_like(values)
         self.optimiser_step.applied += len(updates)
         return [self._add_up(rows) for rows in values.reshape(len(updates), -1)]
 
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
-        # The seed depends on the updates made so far. Otherwise a resumed run would repeat the dropout of the
-        # first updates.
-        seed = self.worker.config.data.seed + first.total
+        # The seed depends on the number of steps so far. Otherwise a resumed run would repeat the dropout of
+        # the first updates.
+        seed = self.worker.config.data.seed + first.seed_offset
         options = make_training_options(
             self._device, accumulation=len(updates[0]) // self._device.replicas, seed=seed
         )
         executor = self._poptorch.trainingModel(
             self._module, options, optimizer=self.optimiser_step.optimiser
         )
-        executor.compile(*self._join(updates))
+        executor.compile(*self._concatenate_batches(updates))
         self._training = executor
         if self._moments:
-            self._restore()
+            self._restore_moments()
 
-    def _join(self, updates: Sequence[Sequence[Batch]]) -> list[Tensor]:
-        """Concatenate the tensors of all micro-batches.
-
-        PopTorch expects the order update, accumulation, replica.
+    def _concatenate_batches(self, updates: Sequence[Sequence[Batch]]) -> list[Tensor]:
+        """Concatenate the tensors of all micro-batches, in PopTorch's order: by update,
+        accumulation, and replica.
         """
         batches = [batch for update in updates for batch in update]
         self._module.batch = batches[0]
         columns = zip(*(batch.tensors().values() for batch in batches), strict=True)
         return [torch.cat(column) for column in columns]
 
-    def _restore(self) -> None:
-        """Copy the checkpoint's moments into PopTorch's optimiser state.
+    def _restore_moments(self) -> None:
+        """Copy the moments from the checkpoint into the state of PopTorch's optimiser.
 
-        Called after compiling, because the state has no entries before.
+        Call this after compiling, because the state has no entries before.
         """
         optimiser, moments = self.optimiser_step.optimiser, self._moments
         state = optimiser.state_dict()
@@ -161,10 +163,10 @@ class IpuPrograms(Strategy, Inference):
         optimiser.load_state_dict(state)
 
     def _select_moments(self, state: dict[str, Any]) -> dict[str, Tensor]:
-        """Return the moments in PopTorch's state as {"exp_avg/WEIGHT": tensor, ...}.
+        """Return the moments in the state of PopTorch's optimiser as {"exp_avg/WEIGHT": tensor, ...}.
 
-        PopTorch's names consist of "Accl1___" or "Accl2___", the names of wrapping modules, and the weight's
-        name.
+        A name in this state consists of "Accl1___" or "Accl2___", the names of wrapping modules, and the
+        weight's name.
         """
         is_adaptive = "betas" in self.optimiser_step.optimiser.defaults
         kinds = {"Accl1": "exp_avg", "Accl2": "exp_avg_sq"} if is_adaptive else {"Accl1": "momentum_buffer"}
@@ -205,7 +207,9 @@ class IpuPrograms(Strategy, Inference):
 
     @contextmanager
     def _detach_training(self) -> Iterator[None]:
-        """Detach the training program from the IPUs during the context, and attach it again afterwards.
+        """Return a context in which the training program is detached from the IPUs.
+
+        It is attached again at the end.
 
         While it is detached, weights and moments are on the host.
         """
@@ -216,9 +220,9 @@ class IpuPrograms(Strategy, Inference):
             self._training.attachToDevice()
 
     def _measure(self, batch: Batch) -> Outcome:
-        """Return the sums of a batch over all replicas.
+        """Return the outcome of a batch, with the sums of the metrics over all replicas.
 
-        Rows of weight 0 are added until the number of rows is a multiple of the replicas.
+        Rows of weight 0 are added, so that the number of rows is a multiple of the number of replicas.
         """
         self._module.batch = batch
         tensors = batch.tensors()
@@ -230,14 +234,14 @@ class IpuPrograms(Strategy, Inference):
             options = self._device.fresh_options()
             set_shared_options(
                 self._device, options, "ShardedExecution"
-            )  # when a single batch is evaluated, the pipeline's stages work one after the other
+            )  # a single batch is evaluated by one stage of the pipeline after the other
             self._inference = self._poptorch.inferenceModel(self._module, options)
             self._inference.compile(*tensors.values())
         sums = self._add_up(self._inference(*tensors.values()))
         return Outcome(sums[0], sums[2:])
 
     def _add_up(self, values: Tensor) -> Tensor:
-        """Add up the sums of the micro-batches, a row of ``values`` for each."""
+        """Add up the sums of the micro-batches. Each has a row in ``values``."""
         return values.reshape(-1, self._width).float().sum(0)
 
     def release(self) -> None:
@@ -247,21 +251,27 @@ class IpuPrograms(Strategy, Inference):
 
 
 def find_inference(worker: Worker, strategy: Strategy | None = None) -> Inference:
-    """Return the training's programs if there is a training, otherwise programs that only evaluate."""
+    """Return the object that evaluates the model: the training's programs, or programs that only evaluate.
+
+    strategy: strategy of the training, or None if nothing is trained.
+    """
     assert strategy is None or isinstance(strategy, IpuPrograms)
     return strategy or IpuPrograms(worker)
 
 
 class IpuTraining(IpuPrograms):
-    """The programs of a training. Raises SettingsError for settings that PopTorch cannot train with."""
+    """The programs of a training.
+
+    Creating them raises SettingsError for settings that PopTorch cannot train with.
+    """
 
     inference = staticmethod(find_inference)
 
     def __init__(self, worker: Worker) -> None:
         super().__init__(worker)
-        _, accumulation = worker.config.update.micro_batches(worker.workers.size * self._device.replicas)
+        _, accumulation = worker.config.update.micro_batches(worker.collective.size * self._device.replicas)
         self.check_accumulation(accumulation)
-        self._device.check_workers(worker.workers.size)
+        self._device.check_workers(worker.collective.size)
         preset = find_configured_preset(worker.config)
         groups = group_parameters(preset, worker.model.named_parameters())
         self.optimiser_step = IpuStep(

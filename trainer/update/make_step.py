@@ -1,4 +1,4 @@
-"""Choice of the optimiser step, by device and precision."""
+"""A function that chooses the optimiser step by the device and the precision."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ from trainer.update.step import OptimiserStep
 def make_optimiser_step(
     config: Config, device: Device, named_parameters: Iterable[tuple[str, nn.Parameter]]
 ) -> OptimiserStep:
-    """Return the optimiser step for these weights, with the configured optimiser."""
+    """Return the object that makes the configured optimiser's steps on these weights."""
     preset = find_configured_preset(config)
     groups = group_parameters(preset, named_parameters)
     if isinstance(device, SteppingDevice):

@@ -1,6 +1,7 @@
-"""The optimisers with their formulas, each in plain operations and in PyTorch's fused kernels.
+"""The optimisers with their formulas, each in plain operations and with PyTorch's fused kernels.
 
-The plain form is for devices without fused kernels, and for compilers, which fuse its operations themselves.
+The plain form is used on devices without fused kernels, and by compilers, which fuse its
+operations themselves.
 """
 
 import math
@@ -13,19 +14,21 @@ from torch import Tensor
 from trainer.config.schedules.form import Preset
 from trainer.update.optimiser import GroupSettings, Norms, Optimiser, StepScalars, StepTensors
 
-_NO_CORRECTION = 1e30
-"""A step number so large that the bias corrections are 1."""
+_STEP_WITHOUT_CORRECTION = 1e30
+"""A step number so large that Adam's bias corrections, 1 - beta ** step, are 1."""
 
 
 class Lamb(Optimiser):
-    """LAMB. Per tensor w, with bias-corrected averages m of the gradient and v of its square (if debias):
+    """LAMB. For each weight tensor w, with averages m of the gradient and v of its square:
 
         u = m / (sqrt(v) + eps) + weight_decay * w
-        w = w - lr * trust * u,  trust = |w| / |u|, 1 if either norm is 0 or the group has no trust ratios
+        w = w - lr * trust * u,  trust = |w| / |u|
 
-    A preset may add eps in another place (``Preset.epsilon_in``). Each parameter group has its weight_decay
-    and trust. Query, key and value are separate parameters with a ratio each, as Graphcore computes a ratio
-    for each part of a fused parameter. The moments are fp32.
+    The averages are bias-corrected if the setting debias is on. trust is 1 if one of the norms is 0, or if
+    the parameter group has no trust ratios. A preset may add eps in another place (``Preset.epsilon_in``).
+    Each parameter group has its own weight_decay and trust. Query, key and value are separate parameters with
+    a ratio each. Graphcore's program also computes a ratio for each of them, although it stores them in one
+    parameter. The moments are fp32.
     """
 
     moments = "exp_avg", "exp_avg_sq"
@@ -38,7 +41,7 @@ class Lamb(Optimiser):
         g = divide_gradients(tensors.gradients, numbers.divisor)
         m = torch._foreach_lerp(means, g, 1 - beta1)
         v = torch._foreach_addcmul(torch._foreach_mul(squares, beta2), g, g, 1 - beta2)
-        u = torch._foreach_div(m, find_denominators(v, root, settings))
+        u = torch._foreach_div(m, compute_denominators(v, root, settings))
         u = torch._foreach_mul(u, 1 / correction1)
         if settings.weight_decay:
             u = torch._foreach_add(u, tensors.weights, alpha=settings.weight_decay)
@@ -51,14 +54,15 @@ class Lamb(Optimiser):
 
     @staticmethod
     def fused(tensors: StepTensors, numbers: StepScalars, settings: GroupSettings) -> None:
-        """Make a step with PyTorch's fused AdamW kernel, which reads and writes each tensor only once.
+        """Change the weights and moments by one optimiser step, with PyTorch's fused AdamW kernel.
 
-        The kernel has no trust ratios. For groups that have them, it is applied to zeros with a rate of -1,
-        which yields m / (sqrt(v) + eps). Decay and trust ratio are applied to that result afterwards.
+        The kernel reads and writes each tensor only once, but has no trust ratios. For groups with trust
+        ratios, it is applied to zeros with a learning rate of -1, which gives m / (sqrt(v) + eps). Decay and
+        trust ratio are then applied to this result.
         """
         rate = numbers.rate
         assert isinstance(rate, Tensor)
-        if settings.epsilon_in != "corrected":  # PyTorch's kernel can only add eps in this place
+        if settings.epsilon_in != "corrected":  # PyTorch's kernel adds eps only to the corrected root
             Lamb.rule(tensors, numbers, settings)
             return
         if not settings.trust:
@@ -71,24 +75,25 @@ class Lamb(Optimiser):
         run_fused_adamw(u, tensors, numbers, settings, torch.full_like(rate, -1.0), 0.0)
         if settings.weight_decay:
             torch._foreach_add_(u, tensors.weights, alpha=settings.weight_decay)
-        # A skipped update must leave every bit of the weights unchanged. A rate of 0 does so, because the
-        # step then adds +0.0 or -0.0. To a weight that is 0 it adds -0.0, which changes neither +0.0 nor
-        # -0.0.
+        # A skipped update must leave every bit of the weights unchanged. With a rate of 0 the step adds +0.0
+        # or -0.0. This does not change a weight that is not 0. To a weight that is 0 the step adds -0.0,
+        # which changes neither +0.0 nor -0.0.
         rates = compute_trust_ratios(tensors.weights, u, settings.norms) * -(
             rate if numbers.skip is None else rate * (1 - numbers.skip)
         )
         for weight, change, factor in zip(tensors.weights, u, rates.unbind(), strict=True):
-            # This loop costs no extra time: torch._foreach_ functions with lists of 0-dim tensors would also
-            # go tensor by tensor.
+            # This loop costs no extra time, because torch._foreach_ functions with lists of 0-dim tensors
+            # also go through the tensors one by one.
             weight.addcmul_(change, factor)
 
 
-def find_denominators(
+def compute_denominators(
     squares: Iterable[Tensor], root: Tensor | float, settings: GroupSettings
 ) -> list[Tensor]:
-    """Return what Adam divides the averaged gradients by, for each weight: sqrt(v) + eps.
+    """Return for each weight the denominator of Adam's change, sqrt(v) + eps.
 
-    squares: averages of the squared gradients. root: square root of their bias correction.
+    squares: the averages v of the squared gradients.
+    root: square root of the bias correction of these averages.
     """
     found = list(squares)
     if settings.epsilon_in == "square":
@@ -101,8 +106,8 @@ def find_denominators(
 
 
 def compute_trust_ratios(weights: Sequence[Tensor], changes: Sequence[Tensor], norms: Norms) -> Tensor:
-    """Return the norm of each weight divided by the norm of its change, or 1 if either is 0."""
-    w_norms, u_norms = norms.each(weights), norms.each(changes)
+    """Return for each weight its norm divided by the norm of its change, or 1 if one of the norms is 0."""
+    w_norms, u_norms = norms.compute_each(weights), norms.compute_each(changes)
     return torch.where((w_norms > 0) & (u_norms > 0), w_norms / u_norms, 1.0)
 
 
@@ -114,11 +119,15 @@ def run_fused_adamw(
     rate: Tensor,
     decay: float,
 ) -> None:
-    """Change the tensors ``targets`` with PyTorch's fused AdamW kernel, unless the step is skipped."""
+    """Change the tensors ``targets`` with PyTorch's fused AdamW kernel, unless the step is skipped.
+
+    rate: learning rate.
+    decay: weight decay.
+    """
     count, (means, squares) = numbers.applied, tensors.moments
     assert isinstance(count, Tensor)
     if not settings.debias:
-        count = torch.full_like(count, _NO_CORRECTION)
+        count = torch.full_like(count, _STEP_WITHOUT_CORRECTION)
     torch._fused_adamw_(
         targets,
         tensors.gradients,
@@ -183,20 +192,25 @@ class Sgd(Optimiser):
 
 
 class StableAdamW(Optimiser):
-    """StableAdamW. Per tensor w, with bias-corrected averages m of the gradient g and v of its square:
+    """StableAdamW.
+
+    For each weight tensor w, with bias-corrected averages m of the gradient g and v of its square:
 
         r = rate / max(1, root mean square of g / max(sqrt(v), eps))
         w = w * (1 - r * weight_decay) - r * m / (sqrt(v) + eps)
 
     If the preset has decays_by_share, the decay is also divided by the preset's learning rate. The moments
-    are AdamW's, in fp32. torch-optimi, and ModernBERT's program, store corrected averages instead, which
-    gives the same numbers except for rounding.
+    are stored in fp32 and without bias correction, as in AdamW. torch-optimi and ModernBERT's program store
+    corrected averages instead, which gives the same numbers except for rounding.
     """
 
     moments = "exp_avg", "exp_avg_sq"
 
     def settings(self, group: dict[str, Any]) -> GroupSettings:
-        """Return the group's settings, with the decay divided by the peak rate if decays_by_share is set."""
+        """Return the settings of a parameter group.
+
+        With decays_by_share, the decay is divided by the peak learning rate.
+        """
         given = super().settings(group)
         peak = self.preset.lr if self.preset.decays_by_share else 1.0
         return given._replace(weight_decay=given.weight_decay / peak)
@@ -222,10 +236,11 @@ class StableAdamW(Optimiser):
 
     @staticmethod
     def fused(tensors: StepTensors, numbers: StepScalars, settings: GroupSettings) -> None:
-        """Make a step with PyTorch's fused AdamW kernel.
+        """Change the weights and moments by one optimiser step, with PyTorch's fused AdamW kernel.
 
-        The kernel has one learning rate for all weights. So it is applied to zeros with a rate of -1, which
-        yields m / (sqrt(v) + eps), and each weight's rate is applied to that result.
+        The kernel has one learning rate for all weights, but this optimiser has a rate for each weight. So
+        the kernel is applied to zeros with a rate of -1, which gives m / (sqrt(v) + eps). Each weight's rate
+        is then applied to this result.
         """
         rate, skip = numbers.rate, numbers.skip
         assert isinstance(rate, Tensor)
@@ -242,7 +257,7 @@ class StableAdamW(Optimiser):
         torch._foreach_mul_(roots, 1 / compute_bias_corrections(numbers.applied, settings)[1])
         rates = compute_stable_rates(rate, tensors, tensors.gradients, list(roots), settings)
         if skip is not None:
-            rates = torch.where(skip > 0, 0.0, rates)  # a rate of 0 leaves every bit of the weights
+            rates = torch.where(skip > 0, 0.0, rates)  # a rate of 0 leaves the weights unchanged
         for weight, change, factor in zip(tensors.weights, u, rates.unbind(), strict=True):
             if settings.weight_decay:
                 weight.mul_(1 - factor * settings.weight_decay)
@@ -256,23 +271,25 @@ def compute_stable_rates(
     roots: list[Tensor],
     settings: GroupSettings,
 ) -> Tensor:
-    """Return the learning rate of each weight, shape (n,).
+    """Return the learning rate of each weight, with shape (n,).
 
-    roots: square roots of the corrected averages of squares. Overwritten.
+    rate: the configured learning rate, before it is reduced for each weight.
+    roots: for each weight the square roots of the corrected averages of squares. They are overwritten.
     """
     torch._foreach_clamp_min_(roots, settings.eps)
     surprises = torch._foreach_div(gradients, roots)
-    sizes = [settings.norms.size(weight) for weight in tensors.weights]
+    sizes = [settings.norms.count_elements(weight) for weight in tensors.weights]
     torch._foreach_mul_(surprises, [max(1, size) ** -0.5 for size in sizes])
-    return rate / settings.norms.each(list(surprises)).clamp(min=1.0)
+    return rate / settings.norms.compute_each(list(surprises)).clamp(min=1.0)
 
 
 def compute_bias_corrections(
     count: Tensor | float, settings: GroupSettings
 ) -> tuple[Tensor | float, Tensor | float]:
-    """Return Adam's bias corrections: 1 - beta1 ** count, and the square root of 1 - beta2 ** count.
+    """Return Adam's two bias corrections: 1 - beta1 ** count, and the square root of 1 - beta2 ** count.
 
-    expm1 avoids the cancellation of 1 - beta ** count for small counts.
+    They are computed with ``expm1``, because 1 - beta ** count is inexact for small counts.
+    count: number of steps, including this one.
     """
     if not settings.debias:
         return 1.0, 1.0
@@ -289,20 +306,20 @@ def overwrite_tensors(old: list[Tensor], new: Iterable[Tensor], skip: Tensor | N
 
 
 def divide_gradients(gradients: list[Tensor], divisor: Tensor | None) -> list[Tensor]:
-    """Return the gradients divided by a 0-dim tensor, or unchanged for None."""
+    """Return the gradients divided by a 0-dim tensor, or unchanged if the divisor is None."""
     return gradients if divisor is None else list(torch._foreach_mul(gradients, 1 / divisor))
 
 
-# Optimisers by ``Preset.kind``. The names that users type are in trainer.plugins, and each has a preset.
+# The names that users type are in trainer.plugins. Each of them has a preset, whose ``kind`` is a key here.
 OPTIMISERS: dict[str, type[Optimiser]] = {
     "lamb": Lamb,
     "adamw": Lamb,  # PyTorch's AdamW: no group has trust ratios
     "sgd": Sgd,
     "stableadamw": StableAdamW,
 }
-"""The class for each ``kind`` of a preset."""
+"""Class of the optimiser for each ``Preset.kind``."""
 
 
 def build_optimiser(preset: Preset, groups: list[dict[str, Any]]) -> Optimiser:
-    """Return the preset's optimiser over the groups."""
+    """Return the preset's optimiser for these parameter groups."""
     return OPTIMISERS[preset.kind](groups, preset)

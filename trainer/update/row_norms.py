@@ -1,4 +1,4 @@
-"""The global gradient norm as TensorFlow computes it, with gradients of embeddings taken row by row."""
+"""The norm of all gradients as TensorFlow computes it, with embeddings' gradients counted row by row."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,11 +15,12 @@ from trainer.update.optimiser import Norms
 
 
 def has_row_norms(config: Config, device: Device, workers: int) -> bool:
-    """Return True if the configuration asks for clipping by norms of embedding rows, and this run can do it.
+    """Return True if gradients are to be clipped by norms of embedding rows, and this run can do it.
 
-    This is impossible on a device that ends updates itself or compiles the model. It is also impossible if
-    the clipped gradient comes from several micro-batches or workers, because the rows are recorded for a
-    single micro-batch.
+    It is impossible on a device that ends updates itself or that compiles the model. It is also impossible
+    if the clipped gradient comes from several micro-batches or workers, because the rows of only one
+    micro-batch are recorded.
+    workers: number of workers.
     """
     update = config.update
     if update.clipping_norm == "whole" or device.ends_updates or device.compiles:
@@ -28,17 +29,17 @@ def has_row_norms(config: Config, device: Device, workers: int) -> bool:
 
 
 class RowNorms(Norms):
-    """Norms in which each lookup in an embedding table counts separately.
+    """Norms of gradients in which each lookup in an embedding table counts separately.
 
-    TensorFlow's gradient of a lookup has a row for each id that was looked up. Its global norm uses these
-    rows before the rows of equal ids are added. So an id that occurs twice with gradient g counts as 2 |g|^2
-    instead of |2 g|^2. The gradients themselves are the same.
+    In TensorFlow, the gradient of a lookup has a row for each id that was looked up. The norm of all
+    gradients uses these rows before the rows of equal ids are added. So an id that occurs twice, each time
+    with gradient g, counts as 2 |g|^2 and not as |2 g|^2. The gradients themselves are the same.
     """
 
     def __init__(self, tables: Sequence[nn.Embedding]) -> None:
-        """tables: embeddings whose gradient comes only from lookups.
+        """Start to record the lookups in embedding tables.
 
-        From now on their lookups are recorded.
+        tables: embeddings whose gradient comes only from lookups.
         """
         self._rows: dict[Tensor, Tensor] = {}
         self._tables = [table.weight for table in tables]
@@ -46,16 +47,16 @@ class RowNorms(Norms):
             table.register_forward_hook(self._record)
 
     def _record(self, table: nn.Module, given: tuple[Any, ...], output: Tensor) -> None:
-        """Keep the gradient of the lookup's output, which has a row per id."""
+        """Record the gradient of a lookup's output, which has a row for each id."""
         if output.requires_grad:
             weight = table.weight
             assert isinstance(weight, Tensor)
             keep = partial(self._rows.__setitem__, weight)
             output.register_hook(keep)  # type: ignore[no-untyped-call]
 
-    def all(self, tensors: Sequence[Tensor]) -> Tensor:
-        """Return the norm of the gradients of the newest micro-batch, 0-dim."""
-        norms = self.each(tensors).double()
+    def compute_total(self, tensors: Sequence[Tensor]) -> Tensor:
+        """Return the norm of all gradients of the most recent micro-batch, as a 0-dim tensor."""
+        norms = self.compute_each(tensors).double()
         for table in self._tables:
             places = [place for place, one in enumerate(tensors) if one is table.grad]
             if places and table in self._rows:
@@ -67,8 +68,8 @@ class RowNorms(Norms):
 def find_row_tables(model: HeadedBert, config: Config) -> list[nn.Embedding]:
     """Return the model's embedding tables whose rows count separately, as configured.
 
-    The word embeddings count as a whole if they are also the output layer, because TensorFlow then adds the
-    rows to the output layer's gradient before it takes the norm.
+    The word embeddings count as a whole if they are also the weights of the output layer. TensorFlow then
+    adds the rows to the output layer's gradient before it computes the norm.
     """
     embeddings = model.bert.embeddings
     found = [] if model.ties_words else [embeddings.word_embeddings]

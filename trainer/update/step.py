@@ -1,4 +1,4 @@
-"""The optimiser step that ends an update: clipping, the optimiser, and the scale of the loss."""
+"""The optimiser step that ends an update, with clipping, the optimiser, and the scale of the loss."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,18 +11,19 @@ from trainer.devices.device import Device
 from trainer.update.optimiser import Optimiser, StepScalars, StepTensors
 
 Groups = Sequence[tuple[StepTensors, Any]]
-"""Tensors of the parameter groups, or of chunks of them, each with its group's settings."""
+"""Tensors of parameter groups, or of chunks of groups, each with the settings of the group."""
 
 
 class LossScale:
     """Factor of the loss that keeps small fp16 gradients from becoming 0.
 
-    This base class is for fp32 and bf16, which need no factor: it is always 1.
+    This base class is for fp32 and bf16, which need no factor. Its scale is always 1.
     """
 
     is_one = True
     value: Tensor | float = 1.0
-    # count of good updates from an fp16 checkpoint, kept only so that the next checkpoint has it again
+    # Count of finite updates, read from an fp16 checkpoint. It is kept only to be written to the next
+    # checkpoint.
     _good = 0.0
 
     def scale(self, loss: Tensor) -> Tensor:
@@ -30,25 +31,24 @@ class LossScale:
         return loss
 
     def state_dict(self) -> dict[str, float]:
-        """Return the state for a checkpoint. Waits for the device."""
+        """Return the scale's state for a checkpoint. Waits for the device."""
         return {"value": 1.0, "good": int(self._good)}
 
     def load_state_dict(self, state: dict[str, float]) -> None:
-        """Take over the state of a checkpoint's loss scale, limited to the bounds of this scale."""
+        """Set the state from a checkpoint. The scale is limited to the bounds of this object."""
         self._good = state["good"]
 
 
 class OptimiserStep:
-    """Clipping and the optimiser as one function over tensors, for fp32: every update changes the weights.
+    """Clipping and the optimiser as one function over tensors, for fp32. Every update changes the weights.
 
-    ``trainer.update.skipping.SkippingOptimiserStep`` is the version for 16 bits, which skips updates.
-
-    optimiser: this trainer's optimiser, or one from the device's library.
+    The version for 16 bits, ``trainer.update.skipping.SkippingOptimiserStep``, can skip updates.
+    optimiser: this trainer's optimiser, or an optimiser from the device's library.
     device_clip: the device's clipping function, or None for ``trainer.devices.clipping.clip_``.
-    gradient_norm: global norm of the newest update's gradients before clipping, already divided by the loss
-    scale, 0-dim on the device. None if it was not computed.
-    applied: number of the phase's updates that changed the weights. Can be set. Reading may wait for the
-    device.
+    gradient_norm: norm of all gradients of the most recent update, before clipping and without the loss
+        scale. It is a 0-dim tensor on the device, or None if it was not computed.
+    applied: number of updates of the phase that changed the weights. It can be set. Reading it may
+        wait for the device.
     """
 
     optimiser: Any
@@ -68,25 +68,28 @@ class OptimiserStep:
 
     @torch.no_grad()
     def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
-        """Change the weights by the averaged gradients, which are still multiplied by the loss scale.
+        """Change the weights by one step, with the gradients in the weights' ``grad``.
 
-        The gradients are read from the weights' ``grad``. The argument holds the same tensors, for versions
-        whose device clips them (``trainer.update.device_step``).
-
-        rate: learning rate. number: the update's number in its phase, from 1. Numbers are consecutive.
+        The gradients are averaged over the workers, and still multiplied by the loss scale.
+        gradients: the same gradients. They are used by versions whose device clips them
+            (``trainer.update.device_step``).
+        rate: learning rate.
+        number: number of the update in its phase, from 1. Numbers are consecutive.
         """
         self._rate.fill_(rate)
         self._change(self.optimiser.tensors(self._chunk))
 
     def _change(self, groups: Groups) -> None:
-        """Clip by the global norm of all gradients, then let the optimiser change the weights."""
+        """Clip the gradients by the norm of all of them, then let the optimiser change the weights."""
         divisor = None
         if self._max_norm is not None:
-            norm = self.optimiser.norms.all([one for tensors, _ in groups for one in tensors.gradients])
+            norm = self.optimiser.norms.compute_total(
+                [one for tensors, _ in groups for one in tensors.gradients]
+            )
             self._norm.copy_(norm)
             self.gradient_norm = self._norm
             # Dividing by max(1, norm / max_norm) clips without a branch. The optimiser divides while it reads
-            # the gradients, which saves a pass over all of them.
+            # the gradients, which saves one pass over all gradients.
             divisor = (norm / self._max_norm).clamp(min=1.0)
         self._applied.add_(1)
         numbers = StepScalars(self._rate, self._applied.clamp(min=1.0), divisor)
@@ -102,9 +105,9 @@ class OptimiserStep:
         self._applied.fill_(count)
 
     def describe_skipped(self, updates: int) -> str:
-        """Say how many of the last ``updates`` updates were skipped because of a gradient, "" for none.
+        """Return text about how many of the last ``updates`` updates were skipped, or "" if none were.
 
-        Waits for the device. Raises NotFiniteError, on every worker, with the update in which the training
-        diverged.
+        Waits for the device. If the training has diverged, every worker raises NotFiniteError with the number
+        of the update.
         """
         return ""

@@ -1,6 +1,7 @@
-"""A worker: its configuration, device, connection to the other workers, part of the model, and task.
+"""A worker, which has a configuration, a device, a connection to other workers, a part of
+the model, and a task.
 
-``Runtime`` has all of these before there is a model. ``Worker`` is the same with the model.
+``Runtime`` has all of these before there is a model. ``Worker`` has the model too.
 """
 
 from collections.abc import Callable
@@ -28,13 +29,16 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Division:
+class ModelShare:
     """The part of the model that this worker holds: stage ``stage`` of copy ``copy``.
 
-    Each copy of the model gets other examples. The stages of a copy process the same examples one after the
-    other. An undivided model has one stage.
+    Each copy of the model gets different examples. The stages of a copy process the same examples one after
+    the other. A model that is not divided has one stage.
+    copies: number of copies of the model.
+    stages: number of stages of each copy.
     strategy: strategy of the plan that divides the model, or None without a plan.
-    recomputes: this worker's layers compute their activations again in the backward pass, to save memory.
+    recomputes: whether this worker's layers compute their activations again in the backward
+        pass, to save memory.
     """
 
     copy: int
@@ -46,71 +50,72 @@ class Division:
 
     @property
     def is_split(self) -> bool:
-        """True if no worker holds the whole model."""
+        """True if the model is divided, so that no worker holds the whole model."""
         return self.strategy not in (None, "replicated")
 
     @property
     def is_last_stage(self) -> bool:
-        """True if this worker has the last stage of the model, which contains the heads and computes the
-        results.
-        """
+        """True if this worker has the model's last stage, which has the heads and computes the results."""
         return self.stage == self.stages - 1
 
 
-def make_undivided(workers: Collective) -> Division:
-    """Return the division for a model that each worker holds as a whole."""
-    return Division(copy=workers.rank, copies=workers.size)
+def hold_whole_model(workers: Collective) -> ModelShare:
+    """Return the share of a worker that holds the whole model. There is one copy per worker."""
+    return ModelShare(copy=workers.rank, copies=workers.size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Worker:
-    """Everything that a worker needs to make an update, with the model on the device."""
+    """Everything that a worker needs to make an update. The model is on the device."""
 
     config: Config
     device: Device
-    workers: Collective
-    division: Division
+    collective: Collective
+    model_share: ModelShare
     task: Task
     model: HeadedBert
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runtime:
-    """A worker before its model is built. Its methods do work on some or all workers, and end all workers if
-    one fails.
+    """A worker before its model is built.
+
+    Its methods do work on some or all workers, and end all workers if one of them fails.
     """
 
     config: Config
     device: Device
-    workers: Collective
-    division: Division
+    collective: Collective
+    model_share: ModelShare
     task: Task
 
     @property
     def copies(self) -> int:
-        """Number of copies of the model over all workers. Each computes different micro-batches."""
-        return self.division.copies * self.device.replicas
+        """Number of copies of the model over all workers. Each copy computes different micro-batches."""
+        return self.model_share.copies * self.device.replicas
 
     def worker(self, model: HeadedBert) -> Worker:
-        """Return a ``Worker`` that has everything of this runtime and the model."""
+        """Return a ``Worker`` with this model and everything that this runtime has."""
         return Worker(**{item.name: getattr(self, item.name) for item in fields(self)}, model=model)
 
     def empty_model(self, shape: ModelConfig) -> HeadedBert:
-        """Return the whole model without values, on the meta device."""
+        """Return the whole model on the meta device, that is, without values."""
         attention = self.device.attention_for(shape)
         with torch.device("meta"):
             return self.task.new_model(shape, attention)
 
     @property
     def has_rows(self) -> bool:
-        """True if batches are padded rows, False if they are flat (all sequences end to end in one row)."""
+        """True if batches are padded rows, False if they are flat (all sequences one after the
+        other, without padding).
+        """
         return bool(self.config.loading.rows or self.device.needs_rows)
 
     def log_idle_keys(self) -> None:
-        """Log the configured settings that have no effect here."""
+        """Log the configured settings that have no effect in this run."""
         config, idle_here = self.config, [*self.device.idle]
         if config.update.clipping_norm != "whole" and not has_row_norms(
-            config, self.device, self.workers.size
+            config, self.device, self.collective.size
         ):
             idle_here.append("clipping_norm")
         if self.has_rows:
@@ -119,7 +124,7 @@ class Runtime:
             self.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
 
     def changed(self, config: Config, *data: OpenedDataset) -> "Runtime":
-        """Return the runtime with another configuration and its task.
+        """Return a copy of the runtime with another configuration and the task of that configuration.
 
         data: datasets that determine the task of pre-training.
         """
@@ -128,41 +133,40 @@ class Runtime:
         return replace(self, config=config, task=find_task(name, config, self.device.row_losses))
 
     def log(self, message: str) -> None:
-        """Print a line on standard error, from rank 0."""
-        if self.workers.rank == 0:
+        """Print a line on standard error, on the worker with rank 0 only."""
+        if self.collective.rank == 0:
             say_error(f"trainer: {message}")
 
     def on_rank_0(self, work: Callable[[], Any]) -> Any:
-        """Do the work on rank 0 only, and return its result on every worker.
+        """Call a function on rank 0 only, and return its result on every worker.
 
         The result is sent as JSON. An error on rank 0 ends all workers.
         """
         result, failure = None, None
-        if self.workers.rank == 0:
+        if self.collective.rank == 0:
             try:
                 result = work()
             except BertDataError as error:
                 failure = error
-        failed, result = self.workers.broadcast_object([failure is not None, result])
+        failed, result = self.collective.broadcast_object([failure is not None, result])
         if failed:
             self.stop_all(failure)
         return result
 
     def on_every_worker(self, work: Callable[[], Result]) -> Result:
-        """Do the work on every worker and return this worker's result.
+        """Call a function on every worker, and return the result of this worker's call.
 
-        An error on any worker ends all of them.
-        Rank 0 prints the error of the first failed worker, with its rank unless all workers have the same
-        error.
+        An error on any worker ends all workers. Rank 0 prints the error of the first worker that failed. It
+        adds that worker's rank, unless all workers have the same error.
         """
         results, failure = list[Result](), None
         try:
             results.append(work())
         except BertDataError as error:
             failure = error
-        if failure is not None and self.workers.size == 1:
+        if failure is not None and self.collective.size == 1:
             raise failure
-        found = self.workers.gather(failure and [str(failure), failure.exit_status])
+        found = self.collective.gather(failure and [str(failure), failure.exit_status])
         rank = next((rank for rank, fault in enumerate(found) if fault is not None), None)
         if rank is not None:
             message, status = found[rank]
@@ -173,18 +177,21 @@ class Runtime:
         return results[0]
 
     def on_machines(self, work: Callable[[], Result]) -> Result | None:
-        """Do the work on the first worker of each machine.
+        """Call a function on the first worker of each machine, and return its result there.
 
-        Return its result there, and None on the other workers.
+        Other workers return None.
         """
-        return self.on_every_worker(lambda: work() if self.workers.local_rank == 0 else None)
+        return self.on_every_worker(lambda: work() if self.collective.local_rank == 0 else None)
 
     def stop_all(self, error: BertDataError | None) -> NoReturn:
-        """End all workers. Each of them must call this. Rank 0 prints the error, so only rank 0 needs it."""
-        if error and self.workers.size == 1:
+        """End all workers. Each of them must call this.
+
+        error: the error that rank 0 prints. Other workers may pass None.
+        """
+        if error and self.collective.size == 1:
             raise error
-        status = self.workers.broadcast_object(error and error.exit_status)
+        status = self.collective.broadcast_object(error and error.exit_status)
         self.log(f"error: {error}")
-        # when one worker ends, the launcher kills the others, so wait until all have come here
-        self.workers.barrier()
+        # Wait until all workers have come here, because the launcher kills the others as soon as one ends.
+        self.collective.barrier()
         raise ReportedError(status)

@@ -1,1 +1,3 @@
-"""Communication between the workers of a run: launching, meeting, exchanging tensors, stopping together."""
+"""Communication between the workers of a run: starting them, connecting them, exchanging tensors, and
+stopping together.
+"""

@@ -1,4 +1,4 @@
-"""Choice of the collective, which connects the workers."""
+"""Choice of the collective, through which the workers of a run exchange data."""
 
 from trainer.devices.device import Device
 from trainer.plugins import find
@@ -8,8 +8,9 @@ from trainer.workers.launchers import find_launcher, is_in_job
 
 
 def find_collective(name: str | None, device: Device) -> Collective:
-    """Return the collective with this name. None: the collective of the launcher that started this process.
+    """Return the collective (the communication between the workers) with this name.
 
+    name: None for the collective that suits the launcher of this process.
     Raises SettingsError under an unknown launcher, because each process would train alone.
     """
     if name is None:

@@ -1,8 +1,8 @@
-"""Base class of every collective (communication between the workers of a run), for a single worker.
+"""Base class of the collectives, through which the workers of a run exchange data. It serves a single worker.
 
-For several workers, there are two subclasses. One uses torch.distributed, for workers that torchrun or poprun
-started, over the device's backend (gloo, NCCL or HCCL). The other uses Horovod, for workers that horovodrun
-started. They are imported only if they are used.
+There are two subclasses for several workers. One uses torch.distributed with the device's backend (gloo, NCCL
+or HCCL), for workers that torchrun or poprun started. The other uses Horovod, for workers that horovodrun
+started. They are imported only when they are needed.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,8 @@ from trainer.errors import StopRequested
 
 
 class Stopping:
-    """Lets all workers stop, or save a checkpoint, at the same place after one of them got a signal.
+    """Makes all workers stop, or save a checkpoint, at the same point after one of them has received a
+    signal.
 
     This class is for a single worker, which stops or saves at its next check.
     """
@@ -26,43 +27,43 @@ class Stopping:
         self._is_save_asked = False
 
     def request(self) -> None:
-        """Ask all workers to stop. Signal handlers may call this, because it takes no lock."""
+        """Ask all workers to stop. A signal handler may call this, because it takes no lock."""
         self._is_asked = True
 
     def request_save(self) -> None:
-        """Ask all workers to save after an update and go on. Signal handlers may call this."""
+        """Ask all workers to save a checkpoint after an update and go on. A signal handler may call this."""
         self._is_save_asked = True
 
     def check(self, *, exchanges: bool) -> None:
         """Raise StopRequested if the workers have agreed to stop here.
 
         Every worker must make the same sequence of checks.
-        exchanges: this worker will call the collective before its next check, so all workers must get there
-        or none.
+        exchanges: True if this worker will exchange data before its next check. Then either all workers must
+        reach that exchange or none.
         """
         if self._is_asked:
             raise StopRequested
 
-    def takes_save(self) -> bool:
-        """Return True if the workers have agreed to save now. Each agreement gives True once.
+    def take_save_request(self) -> bool:
+        """Return True if the workers have agreed to save a checkpoint now. Later calls return False until the
+        next request.
 
-        All workers get True after the same update.
-
-        Call this between two updates, after a check with ``exchanges=True``.
+        All workers get True after the same update. Call this between two updates, after a check with
+        ``exchanges=True``.
         """
         is_asked, self._is_save_asked = self._is_save_asked, False
         return is_asked
 
 
 class Collective:
-    """All workers as seen from one of them, with rank ``rank`` of ``size`` and ``local_rank`` on its machine.
+    """The communication with all workers of a run, as seen from one of them.
 
-    This class is for a single worker: it returns values unchanged, and all other calls do nothing. Every
-    worker must make the same calls in the same order, with tensors of the same shapes. Every call except
-    ``close`` raises WorkerLost, which names the rank, soon after another worker has died or stopped
-    responding.
-    stopping: agreement of the workers on where to stop. Its messages are sent separately from the calls
-    below.
+    This class is for a single worker: it returns values unchanged, and all other calls do nothing. All
+    workers must make the same calls in the same order, with tensors of the same shapes. If another worker has
+    died or no longer responds, every call except ``close`` soon raises WorkerLost, which names its rank.
+    rank, size, local_rank: this worker's rank, the number of workers, and its rank among the workers of its
+    machine.
+    stopping: agreement of the workers on where to stop. Its messages do not use the calls below.
     """
 
     name = "single"
@@ -70,38 +71,51 @@ class Collective:
 
     @staticmethod
     def check(device: Device) -> None:
-        """Raise SettingsError if the collective is not installed or does not work with the device."""
+        """Raise SettingsError if the collective's library is not installed, or does not work with the
+        device.
+        """
 
     def __init__(self, device: Device) -> None:
-        """device: device of the tensors that are exchanged."""
+        """Create the collective.
+
+        device: the device that has the tensors to exchange.
+        """
         self.stopping = Stopping()
 
     def broadcast(self, tensors: Iterable[torch.Tensor], source: int = 0) -> None:
-        """Overwrite the tensors with those of rank ``source``, bit for bit."""
+        """Overwrite the tensors on all workers with the tensors of rank ``source``, bit for bit."""
 
     def broadcast_object(self, value: Any) -> Any:
-        """Return rank 0's value, which must be JSON. The values of other workers are ignored."""
+        """Return rank 0's value on all workers. The values of other workers are ignored.
+
+        value: anything that JSON can represent.
+        """
         return self.gather(value if self.rank == 0 else None)[0]
 
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
         """Overwrite the tensors with their means over the workers.
 
-        dtype: type of the sums. None: the tensors' type.
+        dtype: type in which the tensors are summed. None: the type of the tensors.
         """
 
     def start_average(
         self, flat: torch.Tensor, name: str, dtype: torch.dtype | None = None
     ) -> Callable[[], None]:
-        """Start to overwrite a flat tensor with its mean over the workers. Return a function that waits for
-        it.
+        """Start to overwrite a tensor with its mean over the workers. Return a function that waits for the
+        result.
 
-        Do not use the tensor before that function has returned.
-        name: must differ from the names of other averages that are not finished.
+        The tensor must not be used before that function has returned.
+        flat: tensor with one dimension.
+        name: name of this exchange, unlike the names of all others that are not finished.
+        dtype: type in which the tensors are summed. None: the type of the tensor.
         """
         return lambda: None
 
     def gather(self, value: Any) -> list[Any]:
-        """Return every worker's value, by rank. Values must be JSON."""
+        """Return a list of the workers' values, by rank.
+
+        value: anything that JSON can represent.
+        """
         return [value]
 
     def barrier(self) -> None:
@@ -109,11 +123,12 @@ class Collective:
         self.gather(None)
 
     def naming_lost_workers(self) -> AbstractContextManager[None]:
-        """Return a context manager for exchanges that bypass this class.
+        """Return a context manager for exchanges that do not go through this class.
 
-        If one of them fails because a worker was lost, the context raises WorkerLost instead.
+        If such an exchange fails because a worker was lost, the context raises WorkerLost instead of the
+        library's error.
         """
         return nullcontext()
 
     def close(self) -> None:
-        """Leave the group after the last call. Not needed after a failure."""
+        """Leave the group of workers, after the last exchange. This is not necessary after an error."""

@@ -1,4 +1,6 @@
-"""Search for the launchers of this machine, for ``doctor``. Works without torch."""
+"""Search for the launchers (torchrun, horovodrun, poprun) on this machine, for the command ``doctor``. Works
+without torch.
+"""
 
 import shutil
 from importlib.metadata import PackageNotFoundError, version
@@ -9,11 +11,11 @@ from trainer.devices.choice import report_missing_torch
 
 
 def examine_launchers() -> list[Availability]:
-    """Return whether each launcher is available."""
-    return [_torchrun(), _horovodrun(), _poprun()]
+    """Return for each launcher whether this machine has it."""
+    return [_examine_torchrun(), _examine_horovodrun(), _examine_poprun()]
 
 
-def _torchrun() -> Availability:
+def _examine_torchrun() -> Availability:
     if find_spec("torch") is None:
         return report_missing_torch("torchrun")
     import torch
@@ -25,7 +27,7 @@ def _torchrun() -> Availability:
     return Availability("torchrun", bool(has), found, "" if has else "install a build of torch that has gloo")
 
 
-def _horovodrun() -> Availability:
+def _examine_horovodrun() -> Availability:
     if find_spec("torch") is None:
         return report_missing_torch("horovodrun")
     if find_spec("horovod") is None:
@@ -43,16 +45,16 @@ def _horovodrun() -> Availability:
     return Availability("horovodrun", True, f"{build}: {has}; fits torch {torch.__version__}")
 
 
-def _poprun() -> Availability:
+def _examine_poprun() -> Availability:
     if shutil.which("poprun") and find_spec("popdist"):
         return Availability("poprun", True, f"popdist {find_version('popdist')}")
     return Availability("poprun", False, "not installed", "for IPUs only: part of Graphcore's Poplar SDK")
 
 
 def find_version(package: str) -> str:
-    """Return the installed version of an importable package as text."""
+    """Return the version of a package that can be imported, as text."""
     try:
         return version(package)
-    # the package can be imported but is not installed, for example from a source directory
+    # the package can be imported without being installed, for example from a source directory
     except PackageNotFoundError:
         return "of unknown version"

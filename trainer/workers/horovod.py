@@ -1,4 +1,4 @@
-"""The collective for workers that horovodrun started."""
+"""The collective (communication between workers) for workers that horovodrun started."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ _ADDRESS = "HOROVOD_GLOO_RENDEZVOUS_ADDR"
 
 
 class Horovod(WorkerGroup):
-    """Collective that uses Horovod's all-reduce.
+    """A collective that exchanges tensors by Horovod's all-reduce.
 
     Horovod's DistributedOptimizer is not used, because the trainer itself accumulates and clips gradients.
     """
@@ -36,11 +36,11 @@ class Horovod(WorkerGroup):
         except ImportError as error:
             raise MissingExtraError(f"horovod is not installed ({error}); run make horovod") from None
         self._horovod = horovod.torch
-        # Buckets are made by the trainer, so Horovod must not fuse tensors itself. It would fuse them in
-        # order of arrival, which differs between runs.
+        # Keep Horovod from joining tensors, because the trainer already joins them to buckets. Horovod would
+        # join them in the order of their arrival, which differs between runs.
         os.environ.setdefault("HOROVOD_FUSION_THRESHOLD", "0")
         self._horovod.init()
-        # sends nothing: connecting finds the local address
+        # This connection sends nothing. It only finds out this machine's own address.
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((os.environ[_ADDRESS], 9))
             address = probe.getsockname()[0]
@@ -48,9 +48,10 @@ class Horovod(WorkerGroup):
 
     def _start_sum(self, tensor: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
         sent = tensor if self._horovod.nccl_built() else tensor.cpu()
-        # Horovod lacks bfloat16. So values are rounded to bfloat16, but sent and added in 32 bits.
+        # Horovod cannot exchange bfloat16. So values are rounded to bfloat16, but sent and summed with 32
+        # bits.
         if sent.dtype == torch.bfloat16:
             sent = sent.float()
         handle = self._horovod.allreduce_async_(sent, op=self._horovod.Sum, name=name)
-        # convert the sum back to the tensor's type and device
+        # Convert the sum to the tensor's type, and move it to the tensor's device.
         return lambda: self._horovod.synchronize(handle).to(tensor)

@@ -1,4 +1,5 @@
-"""Workers started by mpirun or srun: their environment variables, translated to those of torch.distributed.
+"""Workers started by mpirun or srun: their environment variables are translated to those of
+torch.distributed.
 
 Sources: the manuals of Open MPI, MPICH and Intel MPI (hydra), MVAPICH, HPE's PALS, and Slurm's srun.
 """
@@ -10,16 +11,20 @@ from hashlib import md5
 
 from bertdata.errors import SettingsError
 
-_FIRST_PORT, _PORTS = 20000, 10000  # below the range that systems assign to clients
+_FIRST_PORT, _PORTS = 20000, 10000  # ports below those that operating systems give to clients
 _NO_STEP = 0xFFFFFFF0
-"""Slurm's step numbers from here on are batch scripts and interactive shells, not steps that srun started."""
+"""From this number on, Slurm's step numbers stand for batch scripts and interactive shells instead of steps
+that srun started.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobLauncher:
-    """Environment variables of a launcher. If a field has several names, the first that is set counts.
+    """The environment variables that a launcher sets for its workers.
 
-    jobs: variables that together identify the job. needs: another variable that must be set, or None.
+    Some fields have several names of variables. The first of them that is set counts.
+    jobs: variables that together identify the job.
+    needs: a further variable that must be set, or None.
     """
 
     name: str
@@ -33,7 +38,10 @@ class JobLauncher:
 
 
 def _make_mpirun(prefix: str, *jobs: str) -> JobLauncher:
-    """Return an mpirun whose variables all begin with ``prefix``."""
+    """Return the variables of an mpirun, all of which begin with ``prefix``.
+
+    jobs: variables that together identify the job.
+    """
     return JobLauncher(
         name="mpirun",
         rank=f"{prefix}_RANK",
@@ -73,8 +81,8 @@ JOB_LAUNCHERS = (
         needs="SLURM_STEP_ID",
     ),
 )
-"""Launchers in order of precedence. mpirun comes before srun, because it starts its workers with srun on
-Slurm.
+"""The known launchers, in order of precedence. On Slurm, mpirun starts its workers by srun, so mpirun comes
+before srun.
 """
 
 _OTHERS = ("PMIX_RANK", "PMI_RANK")
@@ -83,7 +91,9 @@ _NODE_LISTS = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
 
 @dataclass(frozen=True, slots=True)
 class JobPlace:
-    """A worker's rank, the number of workers, and its rank on its machine."""
+    """A worker's place in its job: its rank, the number of workers, and its rank among the workers of its
+    machine.
+    """
 
     launcher: JobLauncher
     rank: int
@@ -92,13 +102,16 @@ class JobPlace:
 
 
 def find_place() -> JobPlace | None:
-    """Return this worker's place if mpirun or srun started several processes, otherwise None."""
-    place = find_place_of_any()
+    """Return this worker's place in its job if mpirun or srun started several processes, otherwise None."""
+    place = find_place_in_job()
     return place if place and place.size > 1 else None
 
 
-def find_place_of_any() -> JobPlace | None:
-    """Return this process's place if mpirun or srun started it, even as the only process, otherwise None."""
+def find_place_in_job() -> JobPlace | None:
+    """Return this process's place in its job if mpirun or srun started it, otherwise None.
+
+    Unlike ``find_place``, this also counts a job with a single process.
+    """
     for launcher in JOB_LAUNCHERS:
         found = [
             _find_first_number(launcher.rank),
@@ -115,9 +128,10 @@ def find_place_of_any() -> JobPlace | None:
 
 
 def join_environment() -> None:
-    """Set torch.distributed's variables from those of mpirun or srun, if one of them started this worker.
+    """If mpirun or srun started this worker, set torch.distributed's environment variables from theirs.
 
-    Variables that are already set stay. Raises SettingsError if rank 0's address cannot be determined.
+    Variables that are already set are not changed. Raises SettingsError if the address of rank 0 cannot be
+    found.
     """
     place = find_place()
     if place is None:
@@ -137,8 +151,8 @@ def join_environment() -> None:
                 f"not set; {remedy}"
             )
         os.environ["MASTER_ADDR"] = address
-    # All workers must choose the same port, and two jobs on a machine should choose different ones. So the
-    # port is derived from the job's number.
+    # All workers of a job must choose the same port, and two jobs on a machine should choose different ports.
+    # So the port is computed from the variables that identify the job.
     job = [os.environ[variable] for variable in place.launcher.jobs if variable in os.environ]
     number = int(md5("/".join(job).encode(), usedforsecurity=False).hexdigest(), 16)
     if not os.environ.get("MASTER_PORT"):
@@ -146,7 +160,9 @@ def join_environment() -> None:
 
 
 def refuse_unknown_launchers() -> None:
-    """Raise SettingsError under a launcher that sets a rank, but no number of workers and no local rank."""
+    """Raise SettingsError under a launcher that sets a rank, but neither the number of workers nor a local
+    rank.
+    """
     if any(_find_first_number(*launcher.size) == "1" for launcher in JOB_LAUNCHERS):
         return
     if variable := next((name for name in _OTHERS if name in os.environ), None):
@@ -158,14 +174,14 @@ def refuse_unknown_launchers() -> None:
 
 
 def _find_first_number(*names: str) -> str | None:
-    """Return the value of the first variable that is set to a number, or None."""
+    """Return the value of the first of these environment variables that is set to a number, or None."""
     return next((os.environ[name] for name in names if os.environ.get(name, "").isdecimal()), None)
 
 
 def _find_address(place: JobPlace) -> str | None:
-    """Return rank 0's address, or None if it is not known.
+    """Return the address of rank 0, or None if it is not known.
 
-    This machine if it has all workers, otherwise the first of Slurm's nodes.
+    It is this machine if all workers run here, otherwise the first of Slurm's nodes.
     """
     launcher = place.launcher
     local_size = _find_first_number(*launcher.local_size)
@@ -177,6 +193,9 @@ def _find_address(place: JobPlace) -> str | None:
 
 
 def find_first_host(nodes: str) -> str:
-    """Return the first host of a list in Slurm's form: node003 for node[003-005,9],other."""
+    """Return the first host of a list that is written as Slurm does.
+
+    For example, the first host of node[003-005,9],other is node003.
+    """
     first = re.match(r"(?:[^,\[]|\[[^\]]*\])*", nodes)
     return re.sub(r"\[(\w+)[^\]]*\]", r"\1", first.group() if first else nodes)

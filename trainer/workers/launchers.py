@@ -1,28 +1,31 @@
-"""Detection of the launcher that started this process, from its environment variables."""
+"""Detection of the launcher that started this process, by its environment variables."""
 
 import os
 
 from bertdata.errors import SettingsError
-from trainer.workers.job_launchers import JobPlace, find_place, find_place_of_any
+from trainer.workers.job_launchers import JobPlace, find_place, find_place_in_job
 
 VARIABLES = {
     "horovod": ("HOROVOD_RANK", "HOROVOD_SIZE"),
     "torch_distributed": ("RANK", "WORLD_SIZE"),
     "poprun": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "POPDIST_NUM_TOTAL_REPLICAS"),
 }
-"""Environment variables that the launcher of each collective sets: rank, number of workers, then others. The
-collectives are in order of precedence.
+"""For each collective, the environment variables that its launcher sets: rank, number of workers, then
+others. Collectives that come first take precedence.
 """
 
-LAUNCHED = "BERTDATA_LAUNCHED"
-"""Environment variable of --dist workers: the launcher's process id and the folder that they share."""
+LAUNCHER_OF_WORKER = "BERTDATA_LAUNCHED"
+"""Environment variable of workers that --dist started. It has the launcher's process id and the folder that
+they share.
+"""
 
 _JOB_RANKS = ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
-"""Rank variables that mpirun, mpiexec and srun set."""
+"""Environment variables in which mpirun, mpiexec and srun put the rank of a worker."""
 
 
 def find_launcher() -> str:
-    """Return the name of the collective that suits the launcher of this process, "single" without a launcher.
+    """Return the name of the collective that suits the launcher of this process. "single" if there is no
+    launcher.
 
     Workers of mpirun and srun use torch.distributed.
     """
@@ -31,7 +34,7 @@ def find_launcher() -> str:
 
 
 def find_rank() -> tuple[int, int]:
-    """Return (rank, number of workers) as the launcher has set them, or (0, 1) without a launcher."""
+    """Return (rank, number of workers) as the launcher has set them. Without a launcher, return (0, 1)."""
     variables = VARIABLES.get(find_launcher())
     if variables and os.environ.get(variables[0]):
         return read_number(variables[0]), read_number(variables[1])
@@ -40,7 +43,9 @@ def find_rank() -> tuple[int, int]:
 
 
 def find_local_rank() -> int:
-    """Return this worker's number on its machine as the launcher has set it, or 0 without a launcher."""
+    """Return this worker's rank among the workers of its machine, as the launcher has set it. Without a
+    launcher, return 0.
+    """
     names = ("HOROVOD_LOCAL_RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
     given = next((name for name in names if os.environ.get(name)), None)
     if given is not None:
@@ -50,9 +55,9 @@ def find_local_rank() -> int:
 
 
 def read_number(variable: str) -> int:
-    """Return the number in a launcher's environment variable.
+    """Return the number in an environment variable of a launcher.
 
-    Raises SettingsError if the variable is not set or has no number.
+    Raises SettingsError if the variable is not set or is not a number.
     """
     given = os.environ.get(variable, "")
     if not given:
@@ -63,21 +68,23 @@ def read_number(variable: str) -> int:
 
 
 def is_started_here() -> bool:
-    """Return True in a --dist worker. Its launcher has already printed what there is to say."""
-    return LAUNCHED in os.environ
+    """Return True if --dist started this process. Then the launcher has already printed what comes before a
+    run.
+    """
+    return LAUNCHER_OF_WORKER in os.environ
 
 
 def is_launched() -> bool:
     """Return True if a launcher started this process: --dist, torchrun, horovodrun, mpirun or srun."""
-    variables = (LAUNCHED, "TORCHELASTIC_RUN_ID", "HOROVOD_RANK")
-    return any(os.environ.get(name) for name in variables) or find_place_of_any() is not None
+    variables = (LAUNCHER_OF_WORKER, "TORCHELASTIC_RUN_ID", "HOROVOD_RANK")
+    return any(os.environ.get(name) for name in variables) or find_place_in_job() is not None
 
 
 def is_in_job() -> bool:
-    """Return True if one of the variables of mpirun, mpiexec or srun is set."""
+    """Return True if mpirun, mpiexec or srun has set a rank for this process."""
     return any(name in os.environ for name in _JOB_RANKS)
 
 
 def _find_place() -> JobPlace | None:
-    """Return this worker's place if mpirun or srun started several workers, otherwise None."""
+    """Return this worker's place in its job if mpirun or srun started several workers, otherwise None."""
     return find_place() if is_in_job() else None

@@ -1,9 +1,8 @@
-"""How the workers of torch.distributed find each other: by a key-value store at rank 0's address, which must
-be empty at each start.
+"""How the workers of torch.distributed find each other: through a key-value store at rank 0's address.
 
-When torchrun restarts its workers, it keeps the same store. In it, the restarted workers would find the
-addresses of processes that have ended, and wait for them. So at each start rank 0 chooses a part of the store
-that has never been used.
+The store must be empty at each start. But when torchrun restarts its workers, it keeps the store of the
+previous start. In it, the workers would find addresses of processes that have ended, and wait for them. So at
+each start rank 0 chooses a part of the store that was never used before.
 """
 
 import os
@@ -24,22 +23,22 @@ from trainer.errors import WorkerLost
 from trainer.workers.launchers import read_number
 
 _RESOLVE_SECONDS = 10.0
-"""Seconds in which a host name must be resolved. The name of a machine that has just started may be unknown
-at first.
+"""Seconds within which a host name must be resolved. Right after a machine has started, its name may not be
+known yet.
 """
 
 _AGAIN_SECONDS = 1.0
 _SILENT_SECONDS = 15.0
-"""Seconds of waiting for the other workers before a line says so."""
+"""A worker that waits longer than this number of seconds for the others prints a line about it."""
 
-_JOIN_SECONDS = 1800.0  # torch's default
+_JOIN_SECONDS = 1800.0  # the default of torch
 _CURRENT = "bertdata/current"
 
 
 def meet_workers() -> tuple[Store, int, int]:
-    """Meet the other workers. Return an empty store that all share, the rank and the number of workers.
+    """Wait for the other workers. Return an empty store that all share, the rank, and the number of workers.
 
-    Raises SettingsError if rank 0's address is not known, and WorkerLost if the workers do not find each
+    Raises SettingsError if the address of rank 0 is not known, and WorkerLost if the workers do not find each
     other.
     """
     rank, size = read_number("RANK"), read_number("WORLD_SIZE")
@@ -54,7 +53,7 @@ def meet_workers() -> tuple[Store, int, int]:
         try:
             store, *_ = next(rendezvous("env://", timeout=timedelta(seconds=_JOIN_SECONDS)))
             if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-                store = _take_unused_part(store, rank, size)
+                store = _find_unused_part(store, rank, size)
         except RuntimeError as error:
             found = str(error).splitlines()[0]
             if "EADDRINUSE" in str(error):
@@ -64,12 +63,12 @@ def meet_workers() -> tuple[Store, int, int]:
 
 
 def compare_devices(store: Store, rank: int, size: int, device: str) -> None:
-    """Raise SettingsError on every worker unless all of them have the same device.
+    """Raise SettingsError on every worker unless all have the same device.
 
-    Workers of different devices, which ``--device auto`` may find on different machines, have different
-    backends and could not connect. So the names are compared through the store, before the connection.
-
-    device: this worker's device, as ``--device`` names it.
+    ``--device auto`` may find different devices on different machines. They have different communication
+    backends, which could not connect. So the names of the devices are compared through the store, before the
+    backends connect.
+    device: name of this worker's device, as ``--device`` takes it.
     """
     key = "bertdata/device"
     store.set(f"{key}/{rank}", device)
@@ -81,7 +80,7 @@ def compare_devices(store: Store, rank: int, size: int, device: str) -> None:
         others = [f"worker {other} has {found}" for other, found in enumerate(devices) if found != device]
         differs = f"worker 0 has {device}, {others[0]}" if others else ""
         store.set(f"{key}/differs", differs)
-        if differs:  # rank 0 holds the store, so it waits until the others have read from it before it ends
+        if differs:  # the store ends with rank 0, so rank 0 waits until the others have read from it
             for other in range(1, size):
                 store.get(f"{key}/told/{other}")
     if differs:
@@ -91,7 +90,7 @@ def compare_devices(store: Store, rank: int, size: int, device: str) -> None:
 
 
 def _check_address(address: str) -> None:
-    """Raise SettingsError if the name of rank 0's machine cannot be resolved in time."""
+    """Raise SettingsError if the host name of rank 0 cannot be resolved within _RESOLVE_SECONDS."""
     faults = ["no answer"]
     is_known = threading.Event()
 
@@ -104,10 +103,10 @@ def _check_address(address: str) -> None:
                 faults.append(getattr(error, "strerror", None) or str(error))
                 time.sleep(_AGAIN_SECONDS)
 
-    # In a thread, because the system may wait for a name server much longer.
+    # Use a thread, because the operating system may wait for a name server for much longer.
     threading.Thread(target=look_up, daemon=True).start()
     if not is_known.wait(_RESOLVE_SECONDS):
-        is_known.set()  # ends the thread
+        is_known.set()  # this ends the thread
         raise SettingsError(
             f"MASTER_ADDR is {address!r}, which this machine does not know ({faults[-1]}); set the "
             "name or address of rank 0's machine"
@@ -116,7 +115,7 @@ def _check_address(address: str) -> None:
 
 @contextmanager
 def _announce_wait(line: str) -> Iterator[None]:
-    """Print the line if the code in the context takes long."""
+    """In the block, print the line if the code takes longer than _SILENT_SECONDS."""
     timer = threading.Timer(_SILENT_SECONDS, lambda: say_error(line))
     timer.daemon = True
     timer.start()
@@ -126,15 +125,16 @@ def _announce_wait(line: str) -> Iterator[None]:
         timer.cancel()
 
 
-def _take_unused_part(store: Store, rank: int, size: int) -> Store:
-    """Return the part of the store that rank 0 chooses at this start.
+def _find_unused_part(store: Store, rank: int, size: int) -> Store:
+    """Return the part of the store that rank 0 has chosen at this start.
 
-    Another rank may read a name that rank 0 chose at an earlier start. That process no longer answers, so the
-    rank asks rank 0 under the name that it read, and reads again until it gets an answer.
+    Parts have names. Another rank may read a name that rank 0 has left at an earlier start. To find out, it
+    asks rank 0 under that name. A process of an earlier start does not answer. Then it reads the name again,
+    until it gets an answer.
     """
     current = f"{_CURRENT}/{os.environ.get('TORCHELASTIC_RUN_ID', '')}"
     mine = secrets.token_hex(8)
-    # Rank 0 publishes a random name and answers each rank that asks under this name.
+    # Rank 0 publishes a random name, and answers every rank that asks under this name.
     if rank == 0:
         name = mine
         store.set(current, name)
@@ -142,8 +142,8 @@ def _take_unused_part(store: Store, rank: int, size: int) -> Store:
             process = store.get(f"{name}/asks/{other}").decode()
             store.set(f"{name}/answer/{other}/{process}", "yes")
         return PrefixStore(name, store)
-    # The other ranks ask again every second under the newest name. The answer contains ``mine``, so that it
-    # cannot be an answer to a process of an earlier start.
+    # All other ranks ask under the newest name, again every second. The answer contains ``mine``, so it
+    # cannot be the answer to a process of an earlier start.
     deadline = time.monotonic() + _JOIN_SECONDS
     while time.monotonic() < deadline:
         name = store.get(current).decode()

@@ -1,4 +1,6 @@
-"""Choice of the network interface over which gloo connects the workers of several machines."""
+"""Choice of the network interface through which gloo (a backend of torch.distributed) connects several
+machines.
+"""
 
 import fcntl
 import ipaddress
@@ -7,19 +9,20 @@ import socket
 import struct
 
 GLOO_INTERFACE = "GLOO_SOCKET_IFNAME"
-"""The environment variable in which gloo looks for the interface's name. If the user has set it, it stays."""
+"""Environment variable from which gloo reads the name of the interface. If the user has set it, it is not
+changed.
+"""
 
 _SIOCGIFADDR = 0x8915
-"""Linux's request for the IPv4 address of an interface."""
+"""Number of Linux's ioctl request for the IPv4 address of an interface."""
 
 
 def set_gloo_interface(address: str) -> None:
-    """Set gloo's interface to the one that reaches rank 0's machine, where gloo's own choice cannot work.
+    """If gloo would choose an interface that cannot work, set the one that reaches rank 0's machine.
 
-    gloo listens at the address to which this machine's name resolves. On many systems /etc/hosts maps the
-    name to 127.0.1.1, which no other machine can reach. Workers on several machines then wait for each other
-    until the timeout. Where the name resolves to any other address, gloo's choice stays.
-
+    gloo listens at the address to which this machine's own name resolves. On many systems /etc/hosts maps the
+    name to 127.0.1.1, which no other machine can reach. Workers on several machines would then wait for each
+    other until the timeout. If the name resolves to another address, gloo's choice is kept.
     address: name or address of rank 0's machine.
     """
     if os.environ.get(GLOO_INTERFACE) or _is_loopback(address) or not _is_loopback(socket.gethostname()):
@@ -29,13 +32,13 @@ def set_gloo_interface(address: str) -> None:
 
 
 def find_interface(address: str) -> str | None:
-    """Return the name of the interface whose address this machine uses to reach ``address``.
+    """Return the name of the network interface through which this machine reaches ``address``.
 
-    None where the machine cannot be reached over IPv4.
+    Returns None if the address cannot be reached over IPv4.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect((address, 9))  # sends nothing: it only asks the routing table
+            probe.connect((address, 9))  # this sends nothing and only asks the routing table
         except OSError:
             return None
         ours = probe.getsockname()[0]
@@ -43,7 +46,7 @@ def find_interface(address: str) -> str | None:
             request = struct.pack("256s", name.encode()[:15])
             try:
                 reply = fcntl.ioctl(probe, _SIOCGIFADDR, request)
-            except OSError:  # an interface without an IPv4 address
+            except OSError:  # the interface has no IPv4 address
                 continue
             if socket.inet_ntoa(reply[20:24]) == ours:
                 return name
@@ -51,7 +54,7 @@ def find_interface(address: str) -> str | None:
 
 
 def _is_loopback(name: str) -> bool:
-    """Return True if the name resolves to an address that only this machine can reach."""
+    """Return True if the host name resolves to an address that only this machine can reach."""
     try:
         return ipaddress.ip_address(socket.gethostbyname(name)).is_loopback
     except (OSError, UnicodeError, ValueError):

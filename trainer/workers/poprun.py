@@ -1,4 +1,6 @@
-"""The collective for workers that Graphcore's poprun started through Open MPI."""
+"""The collective (communication between workers) for workers that Graphcore's poprun started through Open
+MPI.
+"""
 
 import os
 
@@ -7,10 +9,10 @@ from trainer.workers.torch_distributed import TorchDistributed
 
 
 class Poprun(TorchDistributed):
-    """Collective that uses torch.distributed, with rank and size from Open MPI's environment variables. On
-    several hosts, the user must set MASTER_ADDR to rank 0's address.
+    """A collective that uses torch.distributed, with rank and number of workers from Open MPI's variables.
 
-    Only the host processes communicate by this collective. Gradients go directly from IPU to IPU.
+    It serves only the processes on the hosts. Gradients go directly from IPU to IPU. If there are several
+    hosts, the user must set MASTER_ADDR to the address of rank 0.
     """
 
     name = "poprun"

@@ -1,8 +1,9 @@
-"""The signals of a training: those that end it with a checkpoint, and one that only asks for a checkpoint.
+"""The signals that concern a training: some end it with a checkpoint, and one only asks for a checkpoint.
 
-The checkpoint signal is USR1, unless ``--checkpoint-signal`` names another. All other signals that schedulers
-and terminals send (TERM, USR2 and XCPU from Slurm, Grid Engine and LSF, HUP from a lost terminal) end the
-training with a checkpoint, as Ctrl-C does. SIGQUIT is left for emergencies and ends the process at once.
+The latter is the checkpoint signal, USR1 unless ``--checkpoint-signal`` names another. All other signals that
+schedulers and terminals send end the training with a checkpoint, as Ctrl-C does. These are TERM, USR2 and
+XCPU from Slurm, Grid Engine and LSF, and HUP from a lost terminal. SIGQUIT is left for emergencies, and ends
+the process immediately.
 """
 
 import signal
@@ -16,22 +17,22 @@ from trainer.config.sections.run import CHECKPOINT_SIGNALS
 from trainer.errors import WorkerLost
 
 if TYPE_CHECKING:
-    from trainer.workers.collective import Stopping  # which needs torch
+    from trainer.workers.collective import Stopping  # this module imports torch
 
 ENDING_SIGNALS = ("TERM", "INT", "HUP", "USR1", "USR2", "XCPU")
-"""Signals that end a training, except the one that asks for a checkpoint."""
+"""Signals that end a training, except the one that is chosen as checkpoint signal."""
 
 
 def find_signal(name: str) -> signal.Signals:
-    """Return the signal with this name, which is written without SIG."""
+    """Return the signal with this name, which is written without "SIG"."""
     return signal.Signals[f"SIG{name}"]
 
 
 def list_ending_signals(checkpoint_signal: str) -> list[signal.Signals]:
     """Return the signals that end a training with a checkpoint.
 
-    The checkpoint signal is not among them. HUP, USR1, USR2 and XCPU are left out if this process ignores
-    them, as it does with HUP under nohup.
+    HUP, USR1, USR2 and XCPU are left out if this process already ignores them, as it ignores HUP under nohup.
+    checkpoint_signal: name of the signal that only asks for a checkpoint. It is left out too.
     """
     found = [find_signal(name) for name in ENDING_SIGNALS]
     always = (signal.SIGTERM, signal.SIGINT)
@@ -45,10 +46,11 @@ def list_ending_signals(checkpoint_signal: str) -> list[signal.Signals]:
 
 @contextmanager
 def ignoring_checkpoint_signals() -> Iterator[None]:
-    """Ignore checkpoint signals in the block while no training is under way, before it or between two.
+    """In the block, ignore checkpoint signals while no training is under way, so that they do not end the
+    process.
 
-    Otherwise the system would end the process. Only the first checkpoint signal has no handler at this point.
-    The handlers of all of them are restored, because the training in the block may have replaced any.
+    Only the signal that is the first checkpoint signal is ignored from the beginning. The trainings in the
+    block may handle others. So at the end the handlers of all of them are restored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -63,16 +65,16 @@ def ignoring_checkpoint_signals() -> Iterator[None]:
 
 
 def ignore_checkpoint_signal(checkpoint_signal: str) -> None:
-    """Make the checkpoint signal do nothing until a training begins."""
+    """Ignore the checkpoint signal until a training begins."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(find_signal(checkpoint_signal), _do_nothing)
 
 
 @contextmanager
 def handle_training_signals(stopping: "Stopping", checkpoint_signal: str) -> Iterator[None]:
-    """In the block, ask all workers to stop, or to save, when signals arrive.
+    """In the block, ask all workers to stop, or to save a checkpoint, when a signal arrives.
 
-    A second Ctrl-C interrupts at once.
+    A second Ctrl-C interrupts the process immediately.
     """
 
     def stop(number: int, _: FrameType | None) -> None:
@@ -91,8 +93,8 @@ def handle_training_signals(stopping: "Stopping", checkpoint_signal: str) -> Ite
     try:
         yield
     except WorkerLost:
-        # keep ignoring SIGTERM: the launcher will send it, and it would end this process before it prints its
-        # message
+        # Keep ignoring SIGTERM: the launcher will send it, and it would end this process before it prints its
+        # message.
         before.clear()
         raise
     finally:

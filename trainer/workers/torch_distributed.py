@@ -1,4 +1,6 @@
-"""The collective for workers that torchrun started, or another launcher that sets the same variables."""
+"""The collective (communication between workers) for torchrun, and for launchers that set the same
+variables.
+"""
 
 import os
 from collections.abc import Callable
@@ -16,7 +18,7 @@ from trainer.workers.worker_group import WorkerGroup
 
 
 class TorchDistributed(WorkerGroup):
-    """Collective that uses torch.distributed over the device's backend."""
+    """A collective that uses torch.distributed with the device's backend."""
 
     name = "torch_distributed"
 
@@ -29,7 +31,7 @@ class TorchDistributed(WorkerGroup):
 
         try:
             device.join(meet_with_device)
-        except ValueError as error:  # raised for torch's environment variables
+        except ValueError as error:  # torch raises this for environment variables that are missing or wrong
             raise SettingsError(f"torch.distributed: {error}") from None
         except RuntimeError as error:
             raise WorkerLost(f"the workers could not connect: {str(error).splitlines()[0]}") from error
@@ -37,7 +39,7 @@ class TorchDistributed(WorkerGroup):
 
     def _start_sum(self, tensor: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
         work = dist.all_reduce(tensor, async_op=True)
-        assert work is not None  # None only in processes outside of the group
+        assert work is not None  # it is None only in a process that does not belong to the group
 
         def wait() -> torch.Tensor:
             work.wait()

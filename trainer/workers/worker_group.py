@@ -1,4 +1,7 @@
-"""Base class of collectives for several workers: buckets, JSON sent as numbers, detection of lost workers."""
+"""Base class of the collectives for several workers.
+
+It collects tensors in buckets, sends JSON as numbers, and detects lost workers.
+"""
 
 import json
 import os
@@ -17,17 +20,19 @@ from trainer.workers.job_launchers import join_environment
 from trainer.workers.launchers import VARIABLES, find_local_rank, is_in_job
 
 LAUNCHERS = {"horovod": "horovodrun", "torch_distributed": "torchrun", "poprun": "poprun"}
-"""The program that starts the workers of each collective."""
+"""For each collective, the program that starts its workers."""
 
 
 class WorkerGroup(Collective, ABC):
-    """Base class of collectives that build every exchange on a single operation, the sum of flat tensors over
-    the workers.
+    """Base class of collectives that build every exchange from one operation: the sum of a tensor over all
+    workers.
     """
 
     @classmethod
     def check(cls, device: Device) -> None:
-        """Raise SettingsError without the collective's launcher, or if the device does not support it."""
+        """Raise SettingsError without the collective's launcher, or if the collective does not work with the
+        device.
+        """
         name = cls.name
         if name == "torch_distributed" and not os.environ.get("RANK") and is_in_job():
             join_environment()
@@ -40,7 +45,13 @@ class WorkerGroup(Collective, ABC):
             )
 
     def __init__(self, rank: int, size: int, device: Device, address: str) -> None:
-        """address: this worker's address for other workers. Only rank 0's is used."""
+        """Start the heartbeats between the workers.
+
+        rank: rank of this worker.
+        size: number of workers.
+        device: the device that has the tensors to exchange.
+        address: address at which other workers reach this worker. Only rank 0's address is used.
+        """
         self.rank = rank
         self.size = size
         self.local_rank = find_local_rank()
@@ -50,13 +61,13 @@ class WorkerGroup(Collective, ABC):
         self._heartbeat.start(address, self.broadcast_object)
 
     def broadcast(self, tensors: Iterable[torch.Tensor], source: int = 0) -> None:
-        # A broadcast is a sum to which the other ranks add -0.0. That keeps the bits of every x, while adding
-        # 0.0 would turn -0.0 into 0.0.
-        self._sum(tensors, lambda flat: flat if self.rank == source else torch.full_like(flat, -0.0))
+        # To broadcast, sum the tensors of one rank and -0.0 from all others. Adding -0.0 keeps the bits of
+        # every number, but adding 0.0 would turn -0.0 into 0.0.
+        self._sum_buckets(tensors, lambda flat: flat if self.rank == source else torch.full_like(flat, -0.0))
 
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
-        # Divide each summand before the sum, because a sum of 16-bit numbers could overflow.
-        self._sum(tensors, lambda flat: flat.div_(self.size).to(dtype or flat.dtype))
+        # Divide before the sum, because a sum of 16-bit numbers could overflow.
+        self._sum_buckets(tensors, lambda flat: flat.div_(self.size).to(dtype or flat.dtype))
 
     def start_average(
         self, flat: torch.Tensor, name: str, dtype: torch.dtype | None = None
@@ -73,12 +84,12 @@ class WorkerGroup(Collective, ABC):
         return finish
 
     def gather(self, value: Any) -> list[Any]:
-        # Send JSON text as a row of numbers. First exchange the lengths, because the rows of all workers must
-        # have the same width.
+        # Send the JSON text as a row of numbers. Exchange the lengths first, because the rows of all workers
+        # must have the same width.
         text = json.dumps(value).encode("ascii")
-        # Widths are powers of two, so that devices which compile for each shape get only a few shapes.
-        width = 2 ** max(6, (max(self._rows([len(text)], 1))[0] - 1).bit_length())
-        return [json.loads(bytes(row).rstrip(b"\0")) for row in self._rows(list(text), width)]
+        # Widths are powers of two. Some devices compile for each shape, and so get only a few shapes.
+        width = 2 ** max(6, (max(self._exchange_rows([len(text)], 1))[0] - 1).bit_length())
+        return [json.loads(bytes(row).rstrip(b"\0")) for row in self._exchange_rows(list(text), width)]
 
     def naming_lost_workers(self) -> AbstractContextManager[None]:
         return self._heartbeat.naming_lost_workers()
@@ -89,20 +100,24 @@ class WorkerGroup(Collective, ABC):
 
     @abstractmethod
     def _start_sum(self, tensor: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
-        """Start to sum the tensor over the workers. Return a function that waits and returns the sum.
+        """Start to sum a tensor over the workers. Return a function that waits for the sum and returns it.
 
-        The tensor may be overwritten. name: must differ from the names of other sums that are not finished.
+        The tensor may be overwritten.
+        name: name of this sum, unlike the names of all others that are not finished.
         """
 
     @torch.no_grad()
-    def _sum(self, tensors: Iterable[torch.Tensor], term: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    def _sum_buckets(
+        self, tensors: Iterable[torch.Tensor], term: Callable[[torch.Tensor], torch.Tensor]
+    ) -> None:
         """Overwrite the tensors with sums over the workers.
 
-        term: returns this worker's summand for a flat tensor.
+        term: function that returns this worker's summand for a tensor with one dimension.
         """
         with self.naming_lost_workers():
             under_way = []
-            # Start all buckets before waiting for the first, so that their transfers overlap.
+            # Start the sums of all buckets before waiting for the first, so that they are sent at the same
+            # time.
             for number, bucket in enumerate(split_into_buckets(tensors, self._device.bucket_mb)):
                 flat = term(torch.cat([tensor.reshape(-1) for tensor in bucket]))
                 under_way.append((bucket, self._start_sum(flat, f"bucket.{number}")))
@@ -111,12 +126,12 @@ class WorkerGroup(Collective, ABC):
                 shaped = [part.view_as(tensor) for part, tensor in zip(parts, bucket, strict=True)]
                 _overwrite_tensors(bucket, shaped)
 
-    def _rows(self, row: list[int], width: int) -> list[list[int]]:
-        """Exchange a row of numbers with all workers. Return every worker's row, by rank.
+    def _exchange_rows(self, row: list[int], width: int) -> list[list[int]]:
+        """Return a list of the workers' rows of numbers, by rank.
 
-        Rows are padded with zeros to ``width``.
-
-        Each worker fills its row of a table of zeros. The sum of the tables has all rows.
+        Each worker fills its row in a table of zeros. The sum of these tables has all rows.
+        row: this worker's row.
+        width: number of columns of the table. Shorter rows are padded with zeros.
         """
         table = torch.zeros(self.size, width, dtype=torch.int32)
         table[self.rank, : len(row)] = torch.tensor(row)
@@ -126,10 +141,10 @@ class WorkerGroup(Collective, ABC):
 
 
 def split_into_buckets(tensors: Iterable[torch.Tensor], megabytes: int) -> Iterator[list[torch.Tensor]]:
-    """Yield the tensors in order, in buckets of one type and at most ``megabytes``.
+    """Yield the tensors in order, grouped in buckets of one type with at most ``megabytes``.
 
-    A larger tensor is a bucket alone. Large buckets make few exchanges, and an exchange takes time even for
-    few bytes.
+    A tensor that is larger than that is a bucket of its own. Large buckets need few exchanges, and each
+    exchange takes time even for a few bytes.
     """
     bucket: list[torch.Tensor] = []
     room = 0
@@ -145,8 +160,8 @@ def split_into_buckets(tensors: Iterable[torch.Tensor], megabytes: int) -> Itera
 
 
 def _overwrite_tensors(tensors: list[torch.Tensor], values: list[torch.Tensor]) -> None:
-    """Copy the values into the tensors."""
-    if hasattr(torch, "_foreach_copy_"):  # one call for all tensors, available from torch 2.1
+    """Copy the values into the tensors, for all tensors at once if torch can do that."""
+    if hasattr(torch, "_foreach_copy_"):  # from torch 2.1 on, one call can copy all tensors
         torch._foreach_copy_(tensors, values)
         return
     for tensor, value in zip(tensors, values, strict=True):

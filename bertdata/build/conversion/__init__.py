@@ -1,6 +1,7 @@
-"""Conversion of datasets to the layouts of other programs.
+"""Conversion of datasets to the layouts (file formats and divisions into shards) of other programs.
 
-The examples keep their order or are permuted, and are divided into new shards. ``example_cuts`` says which
-example goes to which shard. ``chop`` (same order) and ``permute`` (new order) move the examples there,
-``shard`` writes one shard, and ``run`` does the whole conversion. The modules require NumPy.
+The examples are distributed to new shards, either in their old order or in NVIDIA's permuted order.
+``example_cuts`` computes which example goes to which shard. ``chop`` writes the shards in the old order and
+``permute`` in the permuted order. ``shard`` writes a single shard, and ``run`` does the whole conversion. The
+modules require NumPy.
 """

@@ -1,30 +1,37 @@
 """Conversion that keeps the order of the examples.
 
-Each worker reads consecutive examples once and cuts them into shards.
+Each worker reads a range of consecutive examples once and writes them to consecutive new shards.
 """
 
 from dataclasses import dataclass
 
-from bertdata.build.conversion.job import ConvertedShard, Job
-from bertdata.build.conversion.shard import Supply, write_shard
+from bertdata.build.conversion.job import ConversionJob, ConvertedShard
+from bertdata.build.conversion.shard import ExampleStream, write_shard
 
-RUNS_A_WORKER = 4
-"""Number of tasks per worker, so that workers that finish early get another one."""
+TASKS_PER_WORKER = 4
+"""Number of tasks per worker. It is more than one so that workers that finish early can take over another
+task.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChopTask:
-    """The task of writing the shards from ``first`` up to, not including, ``stop``."""
+    """The task of writing consecutive new shards.
 
-    job: Job
+    first: number of the first shard to write.
+    stop: number after the last shard to write.
+    """
+
+    job: ConversionJob
     first: int
     stop: int
 
 
-def make_chop_tasks(job: Job, missing: list[int], workers: int) -> list[ChopTask]:
-    """Return tasks that write the missing shards. Each task writes consecutive shards."""
-    # missing [0, 1, 2, 5, 6] with at most 2 shards a task -> [0, 1], [2], [5, 6]
-    most = max(1, len(missing) // (RUNS_A_WORKER * workers))
+def make_chop_tasks(job: ConversionJob, missing: list[int], workers: int) -> list[ChopTask]:
+    """Divide the missing shards among tasks that each write consecutive shards."""
+    # For example, the missing shards [0, 1, 2, 5, 6] with at most 2 shards per task become the tasks [0, 1],
+    # [2] and [5, 6].
+    most = max(1, len(missing) // (TASKS_PER_WORKER * workers))
     tasks: list[ChopTask] = []
     for number in missing:
         last = tasks[-1] if tasks else None
@@ -36,9 +43,9 @@ def make_chop_tasks(job: Job, missing: list[int], workers: int) -> list[ChopTask
 
 
 def write_consecutive_shards(task: ChopTask) -> list[ConvertedShard]:
-    """Write the new shards that the task names, reading the source's examples in order."""
+    """Write the new shards of a task, reading the source dataset's examples in order."""
     job = task.job
-    examples = Supply(job.source.read_range(range(job.starts[task.first], job.starts[task.stop])))
+    examples = ExampleStream(job.source.read_range(range(job.starts[task.first], job.starts[task.stop])))
     return [
         write_shard(job, number, examples.take(job.starts[number + 1] - job.starts[number]))
         for number in range(task.first, task.stop)

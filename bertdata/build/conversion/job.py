@@ -1,4 +1,4 @@
-"""A conversion to be done (Job), and a converted shard."""
+"""The description of a conversion that is sent to workers, and the description of a converted shard."""
 
 from dataclasses import dataclass, field
 
@@ -11,18 +11,21 @@ from bertdata.tokens.files import TokenizerFile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
-    """A conversion to be done. Instances are pickled and sent to workers.
+class ConversionJob:
+    """The description of a conversion to another program's layout. It is pickled and sent to worker
+    processes.
 
     source: the opened source dataset.
     dataset: the output dataset.
-    names: for each shard its file name, or with bins the file names of all its bins.
-    starts: index of each shard's first example, then the number of all examples.
-    corpus: one manifest entry for all inputs together.
-    tokenizer: tokeniser of the source.
-    has_masks: whether the source's examples are masked.
-    bin_size: width of LDDL's length bins in ids. 0: no bins.
-    form: format of MDS shards. None for other layouts.
+    names: for each new shard its file name. With length bins (one file for each range of lengths), the file
+        names of all its bins.
+    starts: index of the first example of each new shard, followed by the total number of examples.
+    corpus: one manifest entry that stands for all inputs together.
+    tokenizer: tokeniser of the source dataset.
+    has_masks: True if the source's examples are masked.
+    bin_size: width in token ids of the length bins that NVIDIA's loader LDDL uses. 0 means that there are no
+        bins.
+    form: columns, compression and hashes of MDS shards. None for other layouts.
     """
 
     source: OpenedDataset
@@ -40,9 +43,9 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConvertedShard:
-    """A shard that was written now or by an earlier run.
+    """A shard of the converted dataset, written by this run or by an earlier run.
 
-    entries: one manifest entry, or one per length bin.
+    entries: manifest entries of the shard's files. There is one entry, or one for each length bin.
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""The settings of a conversion to another program's layout."""
+"""The settings of a conversion to another program's layout (its file format and division into shards)."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from bertdata.config.dataset_settings import DatasetSettings, drop_file_settings, make_shuffle_settings
 from bertdata.config.settings import require
 from bertdata.examples.bins import count_bins
-from bertdata.examples.objectives import without_word_starts
+from bertdata.examples.objectives import find_plain_objective_name
 from bertdata.records import ShardLayout
 from bertdata.shards.containers import ARROW, FAIRSEQ, LDDL, MDS, NVIDIA_MLPERF
 from bertdata.shards.fairseq import OBJECTIVE
@@ -17,24 +17,26 @@ TARGETS = (NVIDIA_MLPERF, LDDL, ARROW, FAIRSEQ, MDS)
 """Layouts that ``convert --to`` can write."""
 
 SIZE_LIMIT = 1 << 26
-"""Default for the most bytes in an MDS shard. MDSWriter has the same default."""
+"""Default size limit of an MDS shard in bytes. It is the same as MDSWriter's default."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConversionSettings:
-    """Settings that, together with the source, determine the bytes of a converted dataset.
+    """Settings that, together with the source dataset, decide the bytes of a converted dataset.
 
-    to: one of TARGETS.
-    num_shards: None keeps the source's number of shards.
-    shuffled: put the examples in NVIDIA's permuted order.
-    bin_size: width of LDDL's length bins in ids. 0: no bins.
+    to: name of the layout, one of TARGETS.
+    num_shards: number of new shards. None keeps the source's number of shards.
+    shuffled: True puts the examples in NVIDIA's permuted order.
+    bin_size: width in token ids of LDDL's length bins, which are files for ranges of lengths. 0 means no
+        bins.
 
-    For MDS only:
+    The following settings apply only to MDS:
 
-    size_limit: most bytes in a shard. None: SIZE_LIMIT.
-    compression: such as ``zstd:9``. None: uncompressed.
-    hashes: names of hash functions to apply to each shard, in any order.
-    with_len: add a column ``len`` with the number of ids.
+    size_limit: largest size of a shard in bytes. None means SIZE_LIMIT.
+    compression: name and level of a compression, such as ``zstd:9``. None means that shards are not
+        compressed.
+    hashes: names of the hash functions that are applied to each shard, in any order.
+    with_len: True adds a column ``len`` with the number of ids of each example.
     """
 
     to: str
@@ -75,14 +77,19 @@ class ConversionSettings:
             find_compression(self.compression)
 
     def check_bins(self, max_seq_length: int) -> None:
-        """Raise SettingsError if the bins are as wide as the longest example or wider."""
+        """Raise SettingsError if a single length bin would hold examples of all lengths."""
         require(
             self.bin_size < max_seq_length,
             f"bin_size is {self.bin_size}, expected 1 to {max_seq_length - 1}, below the examples' longest",
         )
 
-    def names(self, number: int, shards: int, layout: ShardLayout) -> tuple[str, ...]:
-        """Return a shard's file name, or the names of all its bins, as the target program expects them."""
+    def make_file_names(self, number: int, shards: int, layout: ShardLayout) -> tuple[str, ...]:
+        """Return the file name of a shard, or the file names of all its length bins, as the target program
+        expects.
+
+        number: number of the shard, counted from 0.
+        shards: number of all shards.
+        """
         if self.to == MDS:
             ending = f".{find_compression(self.compression).ending}" if self.compression else ""
             return (f"shard.{number:05}.mds{ending}",)
@@ -97,15 +104,15 @@ class ConversionSettings:
         bins = count_bins(layout.max_seq_length, self.bin_size)
         return tuple(f"part.{number}.parquet_{which}" for which in range(bins))
 
-    def of_dataset(self, source: DatasetSettings, num_shards: int) -> DatasetSettings:
-        """Return the settings that the converted dataset's manifest records.
+    def make_output_settings(self, source: DatasetSettings, num_shards: int) -> DatasetSettings:
+        """Return the dataset settings that the manifest of the converted dataset records.
 
         source: settings of the source dataset.
         """
         if self.to == MDS:
             objective = dict(source.objective)
             if "name" in objective:
-                objective["name"] = without_word_starts(objective["name"])
+                objective["name"] = find_plain_objective_name(objective["name"])
             container = {**self._make_mds_container(source), **make_shuffle_settings(num_shards)}
             return replace(source, objective=objective, container=container)
         found = {
@@ -121,9 +128,9 @@ class ConversionSettings:
         return replace(source, container={**found, **own, **make_shuffle_settings(num_shards)})
 
     def _make_mds_container(self, source: DatasetSettings) -> dict[str, Any]:
-        """Return the container settings of an MDS dataset.
+        """Return the settings of the MDS file format that the manifest records.
 
-        The padding id is copied from the source, so that the content md5s are the same too.
+        The padding id is copied from the source, because the content md5s of the shards depend on it.
         """
         own: dict[str, Any] = {"format": MDS, "size_limit": self.size_limit or SIZE_LIMIT}
         if (padding_id := source.container.get("padding_id")) is not None:

@@ -1,4 +1,4 @@
-"""Gathering of one shard's documents from the sorted documents of all parts."""
+"""Collection of the documents of one shard from the sorted documents of all parts."""
 
 from array import array
 from collections.abc import Iterable
@@ -10,14 +10,15 @@ from bertdata.records import Documents
 
 
 def gather_documents(blocks: Iterable[bytes], *, wide: bool, has_word_starts: bool = False) -> Documents:
-    """Return the documents of all blocks, in the order of their keys.
+    """Return the documents in the given blocks, in the order of their keys.
 
     blocks: bytes that consist of whole records, in the format that SortedDocuments describes.
-    wide: True if ids have 32 bits, False if they have 16.
-    has_word_starts: the records contain word starts.
+    wide: True if token ids have 32 bits, False if they have 16.
+    has_word_starts: True if the records contain word starts.
     """
     width = (4 if wide else 2) if has_word_starts else None
-    # Sorting by key makes the order independent of the order of the blocks. Keys are unique.
+    # Each key occurs only once, so sorting by key gives the same order of documents for every order of the
+    # blocks.
     found = sorted((record for block in blocks for record in _split_records(block, width)), key=itemgetter(0))
     ids = read_little_endian("I" if wide else "H", b"".join(ids for _, _, ids, _ in found))
     lengths = read_little_endian("I", b"".join(lengths for _, lengths, _, _ in found))
@@ -32,9 +33,9 @@ def gather_documents(blocks: Iterable[bytes], *, wide: bool, has_word_starts: bo
 def _split_records(
     block: bytes, width: int | None
 ) -> Iterable[tuple[bytes, memoryview, memoryview, memoryview]]:
-    """Yield key, sentence lengths, ids and word starts of each record.
+    """Yield the key, the sentence lengths, the ids and the word starts of each record.
 
-    width: bytes per id if the records contain word starts, else None.
+    width: number of bytes of an id if the records contain word starts. None if they do not.
     """
     view, start = memoryview(block), 0
     while start < len(block):

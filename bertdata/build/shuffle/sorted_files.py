@@ -1,13 +1,14 @@
-"""Files that hold the sorted documents of each part until the shards are gathered from them.
+"""Files with the sorted documents of each part, which exist until the shards are collected from them.
 
-With these files, a process needs only one part or one shard in memory, however large the corpus is.
+With these files, a process holds only one part (input file) or one shard in memory, however much text there
+is.
 """
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from bertdata.build.documents import DocumentReader
-from bertdata.build.shard_task import TaskPlan, warn_of_left_out
+from bertdata.build.shard_task import TaskPlan, make_skipped_warning
 from bertdata.build.shuffle.keys import (
     SortedDocuments,
     convert_to_little_endian,
@@ -27,8 +28,9 @@ from bertdata.records import Buffer
 class SortedFile:
     """A file with the documents of one part, sorted by key.
 
-    The first ``record_bytes`` bytes are the documents' records, in the format that SortedDocuments describes.
-    Then follow the key prefixes, starts and numbers of tokens of all documents (uint64, little-endian).
+    The first ``record_bytes`` bytes of the file are the records of the documents, in the format that
+    SortedDocuments describes. The index follows, which consists of the key prefixes, the starts of the
+    records and the numbers of tokens of all documents (uint64, little-endian).
     """
 
     path: str
@@ -36,7 +38,9 @@ class SortedFile:
     documents: int
 
     def index(self) -> tuple[Buffer, Buffer, Buffer]:
-        """Read the file's index: the key prefix, start and number of tokens of each document."""
+        """Read the index of the file and return, for each document, the key prefix, record start and number
+        of tokens.
+        """
         with storage.open_input(self.path) as file:
             file.seek(self.record_bytes)
             columns = [read_little_endian("Q", file.read(8 * self.documents)) for _ in range(3)]
@@ -45,9 +49,13 @@ class SortedFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pieces:
-    """The documents of one shard as pieces of sorted files. Calling the object reads them.
+    """The documents of one shard, as ranges of bytes (pieces) of sorted files.
 
-    places: three numbers per piece (uint64): index of its file in ``paths``, first byte, end.
+    The object is called to read the pieces.
+
+    paths: the sorted files.
+    places: three numbers for each piece (uint64): the index of its file in ``paths``, its first byte and its
+        end.
     """
 
     paths: tuple[str, ...]
@@ -64,9 +72,10 @@ class Pieces:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartSortTask:
-    """The task of sorting one part into a file.
+    """The task of sorting the documents of one part into a file.
 
-    folder: directory for the file. None: ``unfinished/``, where a later run can find it.
+    folder: directory for the file. None means the dataset's ``unfinished/``, where a later run can find the
+        file.
     """
 
     plan: TaskPlan
@@ -76,7 +85,12 @@ class PartSortTask:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SortResult:
-    """A sorted part: its manifest entry, warnings, and the file. A part that is left out has no file."""
+    """The result of sorting one part.
+
+    entry: manifest entry of the part.
+    file: the sorted file. None if the part was left out.
+    warnings: lines for the user.
+    """
 
     entry: InputEntry | SkippedEntry
     warnings: tuple[str, ...] = ()
@@ -85,24 +99,27 @@ class SortResult:
 
     @property
     def line(self) -> str:
-        """Progress line about the part."""
+        """Line of text that reports the part as sorted or left out."""
         if self.file is None:
             return f"skipped {self.entry.name}"
         return f"kept {self.entry.name}, sorted before" if self.is_kept else f"sorted {self.entry.name}"
 
 
 def find_scratch_directory(plan: TaskPlan) -> Commit:
-    """Return the directory that holds the sorted files.
+    """Return the dataset directory that the sorted files are written to.
 
-    It belongs to the last target dataset. Its scratch files stay until all targets are finished, since this
-    target is finished last.
+    It is the directory of the run's last dataset. This dataset is finished last, so the files stay until the
+    other datasets no longer need them.
     """
     return plan.targets[-1].dataset.commit
 
 
 def sort_to_file(task: PartSortTask) -> SortResult:
-    """Sort the task's part into a file, or keep the file that an earlier run made from the same bytes."""
-    reader = task.plan.reader(task.part)
+    """Sort the documents of a part into a file.
+
+    If an earlier run made the file from the same bytes, it is kept.
+    """
+    reader = task.plan.make_reader(task.part)
     scratch = ScratchFiles(
         commit=find_scratch_directory(task.plan),
         name=reader.name,
@@ -120,7 +137,7 @@ def sort_to_file(task: PartSortTask) -> SortResult:
 
 
 def _write_sorted(scratch: ScratchFiles, entry: InputEntry, documents: SortedDocuments) -> SortedFile:
-    """Write the sorted documents to a scratch file and note it as complete."""
+    """Write the sorted documents to a scratch file and record the file as complete."""
     with scratch.open() as sink:
         sink.write(documents.records)
         for column in (documents.prefixes, documents.starts, documents.tokens):
@@ -130,9 +147,9 @@ def _write_sorted(scratch: ScratchFiles, entry: InputEntry, documents: SortedDoc
 
 
 def _restore_result(found: KeptFiles) -> SortResult | None:
-    """Make the result of an earlier run from its note.
+    """Return the result of an earlier run from the note that it left.
 
-    Returns None if another version wrote the note in another format.
+    Returns None if another version of bertdata wrote the note in another format.
     """
     try:
         entry = parse_entry(InputEntry, found.note.get("input"))
@@ -146,7 +163,10 @@ def _restore_result(found: KeptFiles) -> SortResult | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SortedPart:
-    """A sorted part in memory. documents: None if the part is left out."""
+    """The sorted documents of a part in memory.
+
+    documents: the sorted documents. None if the part was left out.
+    """
 
     entry: InputEntry | SkippedEntry
     warnings: tuple[str, ...]
@@ -154,14 +174,17 @@ class SortedPart:
 
 
 def sort_part(plan: TaskPlan, path: str, reader: DocumentReader | None = None) -> SortedPart:
-    """Tokenise a part and sort its documents by key. reader: reader of the part, if the caller has one."""
-    reader = reader or plan.reader(path)
+    """Tokenise a part and sort its documents by key.
+
+    reader: reader of the part. None makes a new reader.
+    """
+    reader = reader or plan.make_reader(path)
     try:
         loaded = reader.load(plan.targets[0].settings)
     except InputError as error:
         if not plan.skip_bad:
             raise
-        skipped = reader.skipped(error)
-        return SortedPart(entry=skipped, warnings=(warn_of_left_out(path, skipped),))
+        skipped = reader.make_skipped_entry(error)
+        return SortedPart(entry=skipped, warnings=(make_skipped_warning(path, skipped),))
     documents = sort_documents(loaded.documents, loaded.entry.name)
     return SortedPart(entry=loaded.entry, warnings=loaded.warnings, documents=documents)

@@ -1,1 +1,1 @@
-"""Code that the commands share: argument parser, choice of the command, flags, progress."""
+"""Code that several commands share, such as the argument parser, groups of flags and the progress display."""

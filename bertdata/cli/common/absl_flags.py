@@ -1,6 +1,7 @@
-"""Command lines read as absl-py reads them for TensorFlow 1 scripts (``tf.flags``, ``tf.app.run``).
+"""Parser that reads command lines as absl-py reads them for TensorFlow 1 scripts (``tf.flags``,
+``tf.app.run``).
 
-Such a script ignores unknown flags and words that are not flags. Here they also cause a warning.
+Such a script silently ignores unknown flags, and words that are not flags. This parser also prints a warning.
 """
 
 import io
@@ -31,16 +32,17 @@ OWN_FLAGS = {
     "logger_levels": False,
     "profile_file": False,
 }
-"""Flags that absl defines for every script. They have no effect here. True marks a boolean flag."""
+"""Flags that absl itself adds to every script. They have no effect here. True means that the flag is boolean.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommandLine:
-    """A command line that has been read.
+    """A command line that was parsed.
 
-    flags: the known flags in order, each as ``--name=value``.
-    unknown: names of the unknown flags.
-    warnings: what was ignored, and why.
+    flags: the script's flags in order, each as ``--name=value``.
+    unknown: names of flags that the script does not have.
+    warnings: lines that say which words were ignored, and why.
     """
 
     flags: list[str] = field(default_factory=list)
@@ -49,15 +51,16 @@ class CommandLine:
 
 
 def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> CommandLine:
-    """Read a command line by absl's rules.
+    """Parse a command line by absl's rules.
 
-    A flag starts with one dash or two. Its value follows ``=`` or is the next word, even if that word looks
-    like a flag. A boolean flag without ``=`` is true and ``--noNAME`` makes it false, so in ``--flag false``
-    the word ``false`` is ignored. ``--flagfile=FILE`` is replaced with the lines of FILE. ``--`` ends the
-    flags.
+    A flag starts with one or two dashes. Its value follows after ``=`` or is the next word, even if that word
+    looks like a flag. A boolean flag without ``=`` is true, so in ``--flag false`` the word ``false`` is
+    ignored. ``--noNAME`` makes the boolean flag NAME false. ``--flagfile=FILE`` is replaced with the lines of
+    FILE. ``--`` ends the flags.
 
-    known: the script's flags. True marks a boolean flag. Raises SettingsError for a flag without its value,
-        and for ``--noNAME=VALUE``.
+    known: the script's flags. The value True marks a boolean flag.
+
+    Raises SettingsError for a flag without its value, and for ``--noNAME=VALUE``.
     """
     line = CommandLine()
     words = iter(_expand_flag_files(arguments, line.warnings))
@@ -65,8 +68,8 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
     unknown: list[tuple[str, str]] = []
     tolerated: set[str] = set()
     bare_boolean = ""
-    # bare_boolean: the preceding word if it was a boolean flag without "=". A word such as "false" after this
-    # flag then gets a better warning.
+    # bare_boolean is the word before the present word, if it was a boolean flag without "=". The warning
+    # about an ignored word such as "false" can then explain that the flag before it takes no separate value.
     for word in words:
         before, bare_boolean = bare_boolean, ""
         if word == "--":
@@ -97,7 +100,8 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
                 line.warnings.append(f"{word}: has no effect here")
             else:
                 line.flags.append(f"--{name}={value}")
-    # Unknown flags that --undefok lists cause no warning, and neither do their forms with "no" in front.
+    # Unknown flags that the flag --undefok lists cause no warning. The same holds for these names with "no"
+    # in front.
     tolerated |= {f"no{name}" for name in tolerated}
     unknown = [(name, word) for name, word in unknown if name not in tolerated]
     line.unknown.extend(name for name, _ in unknown)
@@ -106,14 +110,19 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
 
 
 def _split_flag(word: str) -> tuple[str, str, str]:
-    """Split a word into the flag's name, ``=`` and the value. The name is empty if the word is not a flag."""
+    """Split a word into the name of the flag, the ``=`` and the value.
+
+    The name is empty if the word is not a flag.
+    """
     if not word.startswith("-"):
         return "", "", ""
     return word[2 if word.startswith("--") else 1 :].partition("=")
 
 
 def _take_value(word: str, equals: str, value: str, words: Iterator[str]) -> str:
-    """Return a flag's value, which is the next word if there is no ``=``.
+    """Return a flag's value. If the word has no ``=``, the value is the next word.
+
+    words: the rest of the command line.
 
     Raises SettingsError if there is no next word.
     """
@@ -128,7 +137,7 @@ def _take_value(word: str, equals: str, value: str, words: Iterator[str]) -> str
 def _describe_ignored_word(word: str, before: str) -> str:
     """Return the warning about a word that is not a flag.
 
-    before: the boolean flag just before it, or empty.
+    before: the word before it if that is a boolean flag, otherwise empty.
     """
     if not before:
         return f"{word!r} is no flag and is ignored, as by the script"
@@ -142,19 +151,19 @@ def _describe_ignored_word(word: str, before: str) -> str:
 
 
 def _describe_unknown_flag(name: str, word: str, known: Mapping[str, bool]) -> str:
-    """Return the warning about an unknown flag, with the nearest known one."""
+    """Return the warning about an unknown flag, which suggests the most similar known flag."""
     near = get_close_matches(name, [other for other in known if other not in OWN_FLAGS], n=1)
     hint = f"; did you mean --{near[0]}?" if near else ""
     return f"{word}: no such flag; it is ignored, as by the script{hint}"
 
 
-# --- flag files ---------------------------------------------------------------------------------
+# --- files of flags (--flagfile) -----------------------------------------------------------------
 
 
 def _expand_flag_files(arguments: Sequence[str], warnings: list[str]) -> list[str]:
-    """Return the words with each --flagfile replaced with the lines of its file.
+    """Return the command line with each ``--flagfile`` replaced with the lines of its file.
 
-    Words after ``--`` are kept.
+    Words after ``--`` are not changed.
     """
     expanded: list[str] = []
     words = iter(arguments)
@@ -171,7 +180,7 @@ def _expand_flag_files(arguments: Sequence[str], warnings: list[str]) -> list[st
 
 
 def _find_flag_file(word: str) -> str | None:
-    """Return the path in ``--flagfile=PATH``, or None for any other word."""
+    """Return the path in a word ``--flagfile=PATH``, or None for any other word."""
     for prefix in ("--flagfile=", "-flagfile="):
         if word.startswith(prefix):
             return word.removeprefix(prefix).strip()
@@ -179,10 +188,12 @@ def _find_flag_file(word: str) -> str | None:
 
 
 def _read_flag_file(path: str, within: tuple[str, ...], warnings: list[str]) -> list[str]:
-    """Return the lines of a flag file, without empty lines and comments (``#`` or ``//``).
+    """Return the lines of a file of flags, without empty lines and comments (``#`` or ``//``).
 
-    A line ``--flagfile=FILE`` is replaced with that file's lines. within: the files being read, outermost
-    first. A line that names one of these files would never end, so it is skipped with a warning.
+    A line ``--flagfile=FILE`` is replaced with the lines of that file. If the file is one of ``within``,
+    reading it would never end, so the line is skipped with a warning.
+
+    within: the files that are being read, outermost first.
     """
     path = os.path.expanduser(path)
     if not path:
@@ -212,11 +223,11 @@ def _read_lines(path: str) -> list[str]:
     return io.StringIO(text, newline=None).readlines()
 
 
-# --- values, for argparse -----------------------------------------------------------------------
+# --- functions that convert the values of flags, for argparse ------------------------------------
 
 
 def parse_absl_boolean(text: str) -> bool:
-    """Convert a flag's text, for argparse, in absl's spellings: true, t, 1, false, f, 0."""
+    """Convert the text of a flag's value to a boolean, for argparse. It may be true, t, 1, false, f or 0."""
     known = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
     if text.lower() not in known:
         raise ArgumentTypeError(f"{text!r} is neither true nor false")
@@ -224,10 +235,13 @@ def parse_absl_boolean(text: str) -> bool:
 
 
 def parse_absl_integer(text: str) -> int:
-    """Convert a flag's text, for argparse: decimal, hexadecimal (0x) or octal (0o)."""
+    """Convert the text of a flag's value to an integer, for argparse. It may be hexadecimal (0x) or octal
+    (0o).
+    """
     base = {"0o": 8, "0x": 16}.get(text[:2], 10) if len(text) > 2 else 10
     try:
-        if len(text) <= MOST_DIGITS:  # Python limits the number of digits, but only for decimal numbers
+        # limits all numbers, because Python limits only the digits of decimal numbers
+        if len(text) <= MOST_DIGITS:
             return int(text, base)
     except ValueError:
         pass

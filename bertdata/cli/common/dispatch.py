@@ -1,4 +1,6 @@
-"""Choice of a command from the command line, and the exit status and error line of its run."""
+"""Functions that find the command that the user typed, run it, and turn errors into an exit status and a
+line.
+"""
 
 import os
 import sys
@@ -11,10 +13,14 @@ from bertdata.io.terminal import say_error, say_text
 
 
 def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) -> str | None:
-    """Return the command that the first word names. Print the help and return None if no command is named.
+    """Return the command that the first word of the command line names.
 
-    usage: the text above the list of commands. commands: a description of each command, by name. Raises
-        UsageError for an unknown command, with the most similar known name.
+    If no command is named, print the help and return None.
+
+    usage: text that the help shows above the list of commands.
+    commands: a description of each command, by name.
+
+    Raises UsageError for an unknown command, which suggests the most similar command.
     """
     if not words or words[0] in ("-h", "--help", "help"):
         width = max(map(len, commands)) + 2
@@ -32,15 +38,17 @@ def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) ->
 def run_to_exit_status(
     program: str, work: Callable[[], int], *, interrupted: str, place: str = "", has_parser: bool = True
 ) -> int:
-    """Call the function that does a command's work and return the exit status.
+    """Run a command and return its exit status. An error is printed as a single line.
 
-    Print an error as a single line.
+    An error with an empty message is not printed, because it was printed before. If standard error is closed,
+    the command still runs to its end, because its results go to standard output and to files.
 
-    An error with an empty message was printed earlier, so nothing is printed for it. If standard error is
-    closed, the work continues, because a command's result is what it writes to standard output and to files.
-
-    interrupted: the message after Ctrl-C. place: text in front of each error message. has_parser: the command
-        uses a Parser, so errors name settings by their flags (``--bin-size``, not ``bin_size``).
+    program: name of the program, for error messages.
+    work: function that runs the command.
+    interrupted: message to print after Ctrl-C.
+    place: text in front of each error message.
+    has_parser: True if the command uses a Parser. Error messages then name settings by their flags, such as
+        ``--bin-size`` for ``bin_size``.
     """
 
     with protect_output("stderr"):
@@ -50,7 +58,7 @@ def run_to_exit_status(
 def _run_to_exit_status(
     program: str, work: Callable[[], int], interrupted: str, place: str, has_parser: bool
 ) -> int:
-    def report(message: str, status: int) -> int:
+    def print_error(message: str, status: int) -> int:
         say_error(f"{program}: {message}")
         return status
 
@@ -66,21 +74,24 @@ def _run_to_exit_status(
             )
 
             message = name_settings_by_flag(message)
-        return report(f"error: {place}{message}", error.exit_status) if message else error.exit_status
+        return print_error(f"error: {place}{message}", error.exit_status) if message else error.exit_status
     except KeyboardInterrupt as stop:
-        return report(interrupted, getattr(stop, "exit_status", 130))
+        return print_error(interrupted, getattr(stop, "exit_status", 130))
     except MemoryError:
-        return report(f"error: {place}out of memory; use smaller parts or fewer workers", 1)
+        return print_error(f"error: {place}out of memory; use smaller parts or fewer workers", 1)
     except BrokenPipeError:
-        _discard_output()  # the reader has closed the pipe, so nobody would read an error
+        # the program that reads standard output has ended, so an error message would help nobody
+        _discard_output()
         return 1
     except OSError as error:
         if error.filename is None:
             _discard_output()
-        return report(f"error: {place}{error.filename or 'standard output'}: {error.strerror or error}", 1)
+        return print_error(
+            f"error: {place}{error.filename or 'standard output'}: {error.strerror or error}", 1
+        )
 
 
 def _discard_output() -> None:
     """Point standard output at /dev/null, so that Python's flush at exit cannot fail on a closed pipe."""
-    with suppress(OSError, ValueError):  # stdout may be an object without a file descriptor
+    with suppress(OSError, ValueError):  # standard output may be an object that is no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,18 +13,19 @@ from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.steps.create_request import GivenDatasetSettings
 
 _TOKENIZERS = ("vocab", "tokenizer")
-"""Fields of ``GivenDatasetSettings`` that exclude each other: the two ways to name a tokenizer."""
+"""Fields of ``GivenDatasetSettings`` that name a tokeniser. The user can give only one of them."""
 _SHARES = ("masked_lm_prob", "short_seq_prob", "mask_share", "random_share", "kept_share", "geometric_p")
-"""Settings between 0 and 1, whose flags show SHARE as their value."""
+"""Settings between 0 and 1. The help shows SHARE as the value of their flags."""
 
 
 def add_create_flags(
     parser: argparse.ArgumentParser, arguments: Sequence[str], **changed: dict[str, Any]
 ) -> None:
-    """Add the flags of a dataset and of its examples, for ``bertdata create`` and the Beam pipeline.
+    """Add the flags of ``bertdata create``, which are also the flags of the Beam pipeline.
 
-    arguments: the command line, which may choose an objective with further settings.
-    changed: keyword arguments of ``add_argument`` that replace a field's declared arguments, by field name.
+    arguments: the command line. If it names an objective, the flags of this objective's settings are added.
+    changed: for each field name, keyword arguments of ``add_argument`` that replace those that the field
+        declares.
     """
     # With --config, the file may name the tokenizer, so the command line need not.
     tokenizers = parser.add_mutually_exclusive_group(required=not has_config(arguments))
@@ -40,13 +41,14 @@ def has_config(arguments: Sequence[str]) -> bool:
 
 
 def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ()) -> None:
-    """Add a flag for each setting of examples. A flag's value overrides the recipe's.
+    """Add a flag for each setting of examples. The value of a flag overrides the recipe's setting.
 
-    A setting that only one objective has is listed in that objective's group of the help.
-    arguments: the command line. If it names a user's objective, that objective's settings get flags too.
+    The help lists a setting that belongs to only one objective in a group for this objective.
+
+    arguments: the command line. If it names a user's own objective, the flags of its settings are added too.
     """
-    # Objectives share most settings, and each setting gets only one flag. If several classes declare a
-    # setting, the last class describes the flag, but the flag keeps its first place in the help.
+    # Several objectives may declare the same setting, which gets only one flag. The declaration that comes
+    # last describes the flag, but the flag keeps its first place in the help.
     flags: dict[str, tuple[Field[Any], type[Any]]] = {}
     for kind in _list_settings_types(arguments):
         hints = get_type_hints(kind)
@@ -64,13 +66,13 @@ def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ())
 
 
 def _find_only_objective(setting: str) -> str | None:
-    """Return the name of the objective that this setting belongs to.
+    """Return the name of the only objective that has this setting.
 
-    Returns None if several objectives have the setting, or if only an objective of the user's has it.
+    Returns None if several objectives have the setting, or only an objective that is not part of bertdata.
     """
-    # Map each class of settings to an objective's name. An objective and its variant with word starts share a
-    # class, so they count once. The dictionary is filled from the end, so that a class gets the name of its
-    # first objective.
+    # Map each settings class to the name of an objective. An objective and its variant with word starts share
+    # a class, so they count as one. The dictionary is filled in reverse order, so that the first objective of
+    # a class gives the name.
     owners = {
         objective.settings_type: name
         for name, objective in reversed(OBJECTIVES.items())
@@ -80,16 +82,18 @@ def _find_only_objective(setting: str) -> str | None:
 
 
 def _list_settings_types(arguments: Sequence[str]) -> list[type[Any]]:
-    """Return the settings classes of all objectives of the package, then the chosen objective's class again.
+    """Return the settings classes of all objectives of bertdata, then the class of the chosen objective once
+    more.
 
-    Several classes declare a setting of the same name, with their own defaults and help. The caller lets the
-    last declaration win, so the chosen objective comes last: the objective of the command line's
-    ``--objective`` or ``--recipe``, otherwise the package's first.
+    If several classes declare a setting, each with its own default and help, the caller uses the last
+    declaration. The chosen objective therefore comes last. It is named by ``--objective`` or ``--recipe`` on
+    the command line. Otherwise it is bertdata's first objective.
     """
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("--objective")
     finder.add_argument("--recipe")
-    # words that end with "=--" are left out: the command's parser refuses them with an error
+    # Words that end with "=--" are left out here, because the command's parser refuses them with a better
+    # error.
     words = [word for word in arguments if not word.endswith("=--")]
     given = finder.parse_known_args(words)[0]
     named = given.objective or (RECIPES[given.recipe].objective if given.recipe in RECIPES else None)
@@ -99,14 +103,18 @@ def _list_settings_types(arguments: Sequence[str]) -> list[type[Any]]:
 
 
 def _add_flag(group: Any, item: "Field[Any]", kind: type[Any]) -> None:
-    """Add the flag of a setting. kind: the type of its values."""
+    """Add the flag of a setting.
+
+    group: group of flags in the help.
+    kind: type of the setting's values.
+    """
     flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
     if item.name == "objective":
         names = [
             name
             for name, objective in OBJECTIVES.items()
-            # The objectives that are left out share their settings with a listed objective, or are not made
-            # from running text.
+            # Objectives that share their settings with a listed objective, or that are not made from running
+            # text, are left out.
             if objective.settings_type is not ExampleSettings and not objective.unlearned
         ]
         help = f"training objective of the examples: {', '.join(names)}, or your own as package.module:NAME"

@@ -1,4 +1,4 @@
-"""Command-line flags for the settings of extraction."""
+"""Command-line flags for the settings of ``extract``, which extracts articles from a Wikipedia dump."""
 
 import argparse
 import datetime
@@ -10,7 +10,10 @@ from bertdata.wiki.settings import EXTRACTORS, SPELLINGS, VERSIONS, ExtractorNam
 def add_extract_settings(
     parser: argparse._ActionsContainer, *, extractor_default: str = "default: 3.1.0"
 ) -> None:
-    """Add the flags of extraction. extractor_default: what the help says about the default of --extractor."""
+    """Add the flags for the settings of article extraction.
+
+    extractor_default: text that the help shows as the default of --extractor.
+    """
     parser.add_argument(
         "--extractor",
         choices=(*EXTRACTORS, *SPELLINGS),
@@ -42,9 +45,9 @@ def add_extract_settings(
 
 
 def read_extract_settings(args: argparse.Namespace, *, extractor: ExtractorName = "3.1.0") -> ExtractSettings:
-    """Return the extraction settings of a parsed command line.
+    """Return the settings of article extraction from a parsed command line.
 
-    extractor: the extractor to use if the command line has no --extractor.
+    extractor: name of the extractor to use if the command line has no --extractor.
     """
     return ExtractSettings(
         extractor=args.extractor or extractor,
@@ -55,14 +58,14 @@ def read_extract_settings(args: argparse.Namespace, *, extractor: ExtractorName 
 
 
 def _parse_page_id(text: str) -> str:
-    """Convert a flag's text to the id of a page, for argparse. It must not be empty."""
+    """Convert the text of a flag's value to a page id, for argparse. An empty text is refused."""
     if not text:
         raise argparse.ArgumentTypeError("is empty, expected the id of a page")
     return text
 
 
 def parse_day(text: str) -> datetime.date:
-    """Convert a flag's text to a date, for argparse."""
+    """Convert the text of a flag's value to a date, for argparse."""
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Handling of Ctrl-C and SIGTERM while a command runs.
+"""Handling of Ctrl-C (SIGINT) and SIGTERM while a command runs.
 
-A signal is never lost, and it always ends the command with the same exit status, even if it breaks code that
-then fails with another error.
+A signal is never lost. It always ends the command with the same exit status, even if the interrupted code
+fails with another error.
 """
 
 import signal
@@ -15,9 +15,9 @@ _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 
 
 class Interrupt(KeyboardInterrupt):
-    """The exception for SIGINT, and for SIGTERM, which schedulers send.
+    """The exception that is raised for SIGINT, and for SIGTERM, which job schedulers send.
 
-    exit_status: 128 plus the signal's number.
+    exit_status: 128 plus the number of the signal.
     """
 
     def __init__(self, signum: int) -> None:
@@ -26,17 +26,17 @@ class Interrupt(KeyboardInterrupt):
 
 
 class Interrupts:
-    """Context manager in which SIGINT and SIGTERM raise Interrupt.
+    """Context manager that raises Interrupt in its block when SIGINT or SIGTERM arrives.
 
-    Python may raise the exception at any instruction, and two things can hide it:
+    Python may raise the exception at any point of the program, where it can get lost in two ways:
 
-    - In a finalizer or a callback, Python prints the exception and continues. The signal is then raised again
-      a moment later.
-    - Interrupted code may fail with another error, such as a file that is closed twice. The block then still
-      ends with Interrupt.
+    - In a finalizer or a callback, Python only prints the exception and continues. The signal is therefore
+    raised again a moment later.
+    - The interrupted code may fail with another error, for example because it closes a file twice. The block
+    then ends with Interrupt instead of this error.
 
-    While a module is being imported, the signal waits. Compiled libraries such as NumPy crash with SIGSEGV if
-    their initialisation is interrupted. A SIGINT that the process ignores stays ignored.
+    While a module is being imported, the exception is delayed, because compiled libraries such as NumPy crash
+    with SIGSEGV if their initialisation is interrupted. If the process ignores SIGINT, it stays ignored.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Interrupts:
     def __enter__(self) -> "Interrupts":
         if threading.current_thread() is threading.main_thread():
             self._hooks = sys.unraisablehook, sys.excepthook
-            sys.unraisablehook, sys.excepthook = self._report_forgotten, self._print_uncaught
+            sys.unraisablehook, sys.excepthook = self._handle_lost_exception, self._print_uncaught
             for signum in (signal.SIGTERM, signal.SIGINT):
                 self._before[signum] = signal.getsignal(signum)
                 if self._before[signum] is not signal.SIG_IGN:
@@ -55,14 +55,15 @@ class Interrupts:
         return self
 
     def _interrupt(self, signum: int, frame: FrameType | None) -> None:
-        """Handle SIGINT or SIGTERM."""
+        """Handle SIGINT or SIGTERM. Python calls this method when the signal arrives."""
         self._came = signum
         self._raise_again(signum, frame)
 
     def _raise_again(self, signum: int, frame: FrameType | None) -> None:
-        """Raise Interrupt for the signal that came, or wait if a module is being imported.
+        """Raise Interrupt for the signal that arrived. If a module is being imported, set a timer to try
+        again later.
 
-        Also handles SIGALRM.
+        This method is also the handler of SIGALRM, which the timer sends.
         """
         if self._came is None:
             return
@@ -72,22 +73,25 @@ class Interrupts:
         raise Interrupt(self._came)
 
     def _set_timer(self) -> None:
-        """Set a timer, whose SIGALRM handles the signal again a moment later."""
+        """Set a timer that sends SIGALRM a moment later, so that the signal is handled again."""
         if signal.SIGALRM not in self._before:
             self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._raise_again)
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
 
-    def _report_forgotten(self, forgotten: Any) -> None:
-        """Handle an exception that Python cannot raise, such as in a finalizer (``sys.unraisablehook``)."""
+    def _handle_lost_exception(self, forgotten: Any) -> None:
+        """Handle an exception that Python cannot pass on, for example from a finalizer
+        (``sys.unraisablehook``).
+        """
         if isinstance(forgotten.exc_value, Interrupt):
             self._set_timer()
-        # after an interrupt, finalizers may fail too. Such an error is only a consequence, so it is not shown
+        # After a signal, finalizers may fail as a consequence, so their errors are shown only if no signal
+        # arrived.
         elif self._came is None:
             self._hooks[0](forgotten)
 
     def _print_uncaught(self, *error: Any) -> None:
-        """Print an uncaught exception (``sys.excepthook``), unless the command was interrupted."""
-        # no signal came, so show the error; compiled modules report failures in this way
+        """Print an uncaught exception (``sys.excepthook``), unless a signal arrived."""
+        # No signal arrived, so the exception is shown. Compiled modules report failures in this way.
         if self._came is None:
             self._hooks[1](*error)
 
@@ -99,7 +103,9 @@ class Interrupts:
         if self._came is not None:
             from traceback import clear_frames  # slow to import
 
-            clear_frames(trace)  # run the finalizers of interrupted code before our hooks are removed
+            # runs the finalizers of the interrupted code while the hooks of this class still catch their
+            # errors
+            clear_frames(trace)
         # Stop the timer before removing the handler of SIGALRM, because a SIGALRM without a handler would end
         # the process.
         if signal.SIGALRM in self._before:
@@ -108,14 +114,16 @@ class Interrupts:
             signal.signal(signum, handler)
         self._before = {}
         sys.unraisablehook, sys.excepthook = self._hooks
-        # A signal came, but the block ends with another error. This error is a consequence of the signal, so
-        # raise Interrupt instead.
+        # A signal arrived, but the block ends with another error, which is a consequence of the signal.
         if self._came is not None and error is not None and not isinstance(error, Interrupt):
             raise Interrupt(self._came) from error
 
 
 def _is_importing(frame: FrameType | None) -> bool:
-    """Return True if this frame or one that called it is importing a module."""
+    """Return True if the program is importing a module at this point.
+
+    frame: the present stack frame. It and all frames that called it are searched.
+    """
     while frame is not None:
         if frame.f_code.co_filename == _IMPORT_SYSTEM:
             return True

@@ -7,7 +7,7 @@ from bertdata.steps.keywords import OBJECTIVE_HELP
 
 
 def load_objective(name: str | None) -> None:
-    """Load the objective of --objective, so that shards which name it can be read."""
+    """Import the user's own objective that --objective names, so that shards that name it can be read."""
     if name is not None:
         find_objective(name)
 
@@ -15,7 +15,7 @@ def load_objective(name: str | None) -> None:
 def add_objective(parser: argparse._ActionsContainer) -> None:
     """Add --objective, which names the training objective of the examples.
 
-    It is needed only for an objective that the user wrote. A shard names its objective, but reading a file
-    must never import the module that the file names.
+    Users need this flag only for an objective that they wrote themselves. A shard names its objective, but
+    reading a file must never import the module that the file names.
     """
     parser.add_argument("--objective", metavar="NAME", help=OBJECTIVE_HELP)

@@ -1,4 +1,6 @@
-"""Argument parser of all commands, whose help starts with a working example, and the types of flags."""
+"""Argument parser of all commands, flags that several commands have, and functions that convert values of
+flags.
+"""
 
 import argparse
 import math
@@ -16,9 +18,10 @@ _last_used: list["Parser"] = []
 
 
 class Parser(argparse.ArgumentParser):
-    """Argument parser whose help begins with an example and whose errors are one line, with exit status 2.
+    """Argument parser whose help begins with an example and whose errors are a single line with exit status
+    2.
 
-    has_others: unknown flags may belong to another program, such as Beam's runner, so they are no errors.
+    has_others: True if unknown flags are no errors, because another program such as Beam's runner reads them.
     """
 
     def __init__(self, prog: str, example: str, summary: str, *, has_others: bool = False) -> None:
@@ -32,7 +35,7 @@ class Parser(argparse.ArgumentParser):
         self._has_others = has_others
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse the words. Keep them, and this parser, for later error messages."""
+        """Parse a command line. Keep its words, and this parser, for later error messages."""
         self._words = list(sys.argv[1:] if args is None else args)
         _last_used.clear()
         _last_used.append(self)
@@ -40,10 +43,10 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(self._words, namespace)
 
     def _refuse_dashes_as_value(self) -> None:
-        """Exit with an error for ``--flag=--`` and ``-f--``.
+        """Exit with an error if the value of a flag is two dashes, as in ``--flag=--`` and ``-f--``.
 
-        Python's argparse treats such a value differently in each version. Python 3.11 drops it, and the flag
-        then has neither a value nor its default.
+        Each version of Python's argparse treats such a value differently. Python 3.11 drops it, so that the
+        flag has neither a value nor its default.
         """
         flags = self._words[: self._words.index("--")] if "--" in self._words else self._words
         for word in flags:
@@ -54,7 +57,7 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"argument {name}: '--' is no value")
 
     def format_help(self) -> str:
-        """Return the help: description with the example first, then usage and flags."""
+        """Return the help text: first the description with its example, then usage and flags."""
         formatter = self._get_formatter()
         formatter.add_text(self.description)
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
@@ -67,22 +70,23 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
-        """Exit with status 2 and a message.
+        """Print an error message and exit with status 2.
 
-        If the command line has unknown flags, the message names them instead.
+        If the command line has unknown flags, the message names these flags and ``message`` is not shown.
         """
         message = self._unknown_flags(message)
         self.exit(2, f"{self.prog}: error: {shorten(escape_unprintable(message))} (see {self.prog} --help)\n")
 
     def _unknown_flags(self, message: str) -> str:
-        """Return a message that names unknown flags, each with the most similar known flag.
+        """Return a message that names the unknown flags, each with the most similar known flag.
 
-        Without unknown flags, return ``message``.
+        Returns ``message`` if all flags are known.
         """
         from bertdata.config.value_check import suggest_known  # slow to import, and used only for errors
 
-        # argparse reports only its first problem, often a missing value that an unknown flag has caused. So
-        # name the unknown flags instead. Words after -- are not flags.
+        # argparse reports only the first problem that it meets. This is often a missing value, which is a
+        # consequence of an unknown flag. The unknown flags are therefore named instead. Words after -- are
+        # not flags.
         flags = self._words[: self._words.index("--")] if "--" in self._words else self._words
         names = [word.partition("=")[0] for word in flags if word.startswith("--") and " " not in word]
         known = [name for name in self._option_string_actions if name.startswith("--")]
@@ -94,10 +98,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def name_settings_by_flag(message: str) -> str:
-    """Return the message with settings named by their flags: --bin-size for bin_size.
+    """Return an error message in which settings are named by their flags, such as --bin-size for bin_size.
 
-    The flags are those of the parser that was used last. A name without an underscore may be an ordinary
-    word, so it is replaced only if it is the first word of the message.
+    The flags are those of the parser that was used last. A name without an underscore may also be an ordinary
+    word. It is replaced only at the beginning of the message.
     """
     flags = {
         action.dest: next(name for name in action.option_strings if name.startswith("--"))
@@ -116,8 +120,8 @@ def name_settings_by_flag(message: str) -> str:
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Help formatter that does not break lines at hyphens, so that names stay whole.
 
-    argparse creates a formatter for every argument that is added. Without a width, each of them would ask the
-    terminal.
+    It gets the line width when it is created. argparse creates a formatter for every argument that is added,
+    and without a width each formatter would ask the terminal for it.
     """
 
     def __init__(self, prog: str) -> None:
@@ -131,7 +135,9 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 @cache
 def _find_line_width() -> int:
-    """Return the width of help lines: the variable COLUMNS or else the terminal's width, minus 2."""
+    """Return the width of lines in the help: the variable COLUMNS or, if it is not set, the terminal's width,
+    minus 2.
+    """
     try:
         columns = int(os.environ["COLUMNS"])
     except (KeyError, ValueError):
@@ -145,19 +151,19 @@ def _find_line_width() -> int:
 
 
 def parse_positive(text: str) -> int:
-    """Convert a flag's text to an integer from 1 to MAX_INTEGER, for argparse."""
+    """Convert the text of a flag's value to an integer from 1 to MAX_INTEGER, for argparse."""
     return _check_range(parse_integer(text), text, 1)
 
 
 def parse_not_negative(text: str) -> int:
-    """Convert a flag's text to an integer from 0 to MAX_INTEGER, for argparse."""
+    """Convert the text of a flag's value to an integer from 0 to MAX_INTEGER, for argparse."""
     return _check_range(parse_integer(text), text, 0)
 
 
 def _check_range(number: int, text: str, least: int) -> int:
-    """Return the number if it is from ``least`` to MAX_INTEGER. ArgumentTypeError otherwise.
+    """Return the number if it is from ``least`` to MAX_INTEGER. Raise ArgumentTypeError otherwise.
 
-    text: the number as the user typed it, for the error.
+    text: the number as the user typed it, for the error message.
     """
     if not least <= number <= MAX_INTEGER:
         words = f"{least} or more" if number < least else f"at most {MAX_INTEGER}"
@@ -166,7 +172,7 @@ def _check_range(number: int, text: str, least: int) -> int:
 
 
 def parse_integer(text: str) -> int:
-    """Convert a flag's text to an integer of at most MOST_DIGITS digits, for argparse."""
+    """Convert the text of a flag's value to an integer with at most MOST_DIGITS digits, for argparse."""
     try:
         if len(text) <= MOST_DIGITS:
             return int(text)
@@ -176,7 +182,7 @@ def parse_integer(text: str) -> int:
 
 
 def parse_number(text: str) -> float:
-    """Convert a flag's text to a float, for argparse. Infinity is allowed, NaN is not."""
+    """Convert the text of a flag's value to a float, for argparse. Infinity is accepted, NaN is not."""
     try:
         found = float(text)
     except ValueError:
@@ -187,7 +193,9 @@ def parse_number(text: str) -> float:
 
 
 NUMBERS: dict[Any, Callable[[str], Any]] = {int: parse_integer, float: parse_number}
-"""Converters for flags, by the type of the setting. The setting checks its own bounds."""
+"""Functions that convert the text of a flag's value, by the type of the setting. Settings check their own
+bounds.
+"""
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
@@ -210,7 +218,9 @@ def add_workers(parser: argparse._ActionsContainer) -> None:
 
 
 def add_overwrite(parser: argparse._ActionsContainer) -> None:
-    """Add --overwrite, which allows replacing a file of another type. Inputs are never replaced."""
+    """Add --overwrite, which allows the output to replace a file of another type. Input files are never
+    replaced.
+    """
     parser.add_argument(
         "--overwrite",
         action="store_true",
@@ -219,7 +229,7 @@ def add_overwrite(parser: argparse._ActionsContainer) -> None:
 
 
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
-    """Add --dry-run, which prints what would be made and writes nothing."""
+    """Add --dry-run, which prints what the command would write and writes nothing."""
     parser.add_argument(
         "--dry-run",
         action="store_true",

@@ -1,4 +1,4 @@
-"""Progress display for long work: a bar on a terminal, otherwise plain lines."""
+"""Progress display for work that takes long: a bar on a terminal, otherwise plain lines."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ from bertdata.io.terminal import escape_unprintable, say_error
 
 
 class Progress:
-    """Display of ``total`` units of work on standard error. Use it as a context manager."""
+    """Context manager that shows the progress of ``total`` units of work on standard error."""
 
     def __init__(self, label: str, total: int, *, unit: str) -> None:
         self._label = label
@@ -25,7 +25,9 @@ class Progress:
         return self
 
     def _start_bar(self) -> None:
-        """Start the bar. rich is imported here because only terminals need it."""
+        """Show the progress bar. The package rich is imported only here, because it is not needed without a
+        terminal.
+        """
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -40,7 +42,7 @@ class Progress:
 
         amounts: dict[str, list[ProgressColumn]] = {
             "bytes": [DownloadColumn(), TransferSpeedColumn()],
-            # the stage "shards" has no unit, because the text next to the bar counts the shards
+            # the bar of the stage "shards" shows no unit, because the text next to it counts the shards
             "shards": [],
         }
         self._bar = Bar(
@@ -55,10 +57,12 @@ class Progress:
         self._bar.start()
 
     def advance(self, amount: int, line: str, detail: str | None = None) -> None:
-        """Count finished work.
+        """Add finished work to the progress.
 
-        line: what was finished, printed where there is no bar. Empty: print nothing.
-        detail: new text next to the bar. None: keep the present text.
+        amount: number of units that were finished.
+        line: text that says what was finished. It is printed if there is no bar. An empty text prints
+            nothing.
+        detail: new text next to the bar. None keeps the present text.
         """
         self._done += amount
         if self._bar is not None:
@@ -69,7 +73,7 @@ class Progress:
             say_error(line)
 
     def complete(self) -> None:
-        """Fill the bar, whatever was counted before."""
+        """Fill the bar completely, even if not all work was counted."""
         if self._bar is not None:
             self._bar.update(self._task, completed=self._total)
 
@@ -88,7 +92,7 @@ class Progress:
 
 
 class ShardRate:
-    """Counter of finished shards and of tokens written per second."""
+    """Counter of finished shards, and of the number of tokens that are written per second."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -99,7 +103,7 @@ class ShardRate:
     def count(self, shards: int, tokens: int) -> None:
         """Count finished shards.
 
-        tokens: number of tokens in the shards that this run wrote. Shards kept from an earlier run do not
+        tokens: number of tokens in those shards that this run wrote. Shards that an earlier run wrote do not
             count.
         """
         self._done += shards

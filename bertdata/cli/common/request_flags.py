@@ -1,6 +1,6 @@
-"""Flags made from the fields of a request, and requests made from parsed flags.
+"""Flags made from the fields of a request class, and requests made from parsed flags.
 
-A request is a dataclass whose fields are all arguments of a step such as ``create``.
+A request is a dataclass that holds all arguments of a step, such as ``create``.
 """
 
 import argparse
@@ -14,11 +14,15 @@ Request = TypeVar("Request")
 
 
 def add_flags(parser: argparse._ActionsContainer, kind: type[Any], *names: str, **changed: Any) -> None:
-    """Add a flag for each named field of a request class.
+    """Add a flag for each of the named fields of a request class.
 
-    The value of an absent flag is None, False for a switch, or an empty list for a flag that may be repeated.
-    kind: the request class. changed: keyword arguments of ``add_argument`` that replace a field's declared
-        arguments, by field name.
+    If the user does not give a flag, its value is None. It is False for a switch, and an empty list for a
+    flag that may be repeated.
+
+    kind: the request class.
+    names: names of the fields.
+    changed: for each field name, keyword arguments of ``add_argument`` that replace those that the field
+        declares.
     """
     items, hints = {item.name: item for item in fields(kind)}, get_type_hints(kind)
     for name in names:
@@ -30,7 +34,8 @@ def _add_flag(
 ) -> None:
     """Add the flag of a field.
 
-    hint: the field's type, which decides how the flag's text is converted.
+    hint: type hint of the field, which decides how the text of the flag's value is converted.
+    changed: keyword arguments of ``add_argument`` that replace those that the field declares.
     """
     marks = item.metadata["marks"]
     flag = marks.get("flag", f"--{item.name.replace('_', '-')}")
@@ -49,10 +54,12 @@ def _add_flag(
 
 
 def make_request(kind: type[Request], flags: argparse.Namespace, **others: Any) -> Request:
-    """Return the request that the parsed flags describe. Each field takes the value of the flag of its name.
+    """Return the request that the parsed flags describe. A field gets the value of the flag of the same name.
 
-    others: values of fields that have no flag of their name. Flags that are not fields are settings of a
-    user's objective and go to the field ``own_settings``.
+    Flags for which there is no field are settings of a user's own objective. They go to the field
+    ``own_settings``.
+
+    others: values of fields that have no flag.
     """
     values = vars(flags)
     known = {item.name for item in fields(kind)}  # type: ignore[arg-type]

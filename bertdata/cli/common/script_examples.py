@@ -1,13 +1,14 @@
-"""Examples made as the original scripts make them, for ``create-pretraining-data`` and ``like``.
+"""Creation of examples as the original BERT scripts do it, for ``create-pretraining-data`` and ``like``.
 
-The scripts take comma-separated file names and patterns, and they check few bounds of their settings.
+The scripts accept comma-separated lists of file names and patterns, and they check few bounds of their
+settings.
 """
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from bertdata._native import Engine
-from bertdata.build.warnings import check_documents, warn_of_dropped_bytes
+from bertdata.build.warnings import check_documents, list_dropped_byte_warnings
 from bertdata.cli.common.folded_warnings import FoldedWarnings
 from bertdata.config.dialects import SPECIAL_TOKENS, Dialect
 from bertdata.config.settings import LONGEST_SEQUENCE, require
@@ -34,12 +35,12 @@ from bertdata.tokens.wordpiece import WordPieceTokenizer
 
 @dataclass(frozen=True, slots=True)
 class FileNames:
-    """Values of a script's flags that name files.
+    """Values of a script's flags that name files. Inputs and outputs are comma-separated lists.
 
-    There may be several inputs and outputs, separated by commas.
-
-    inputs: file names or patterns. flags: names of the flags for inputs and outputs, for errors.
-    casing_remedies: advice in warnings, first for a vocabulary with capitals, then for one without.
+    inputs: file names or patterns of the input files.
+    flags: names of the script's flags for inputs and for outputs, for error messages.
+    casing_remedies: advice in warnings about letter case. The first is for a vocabulary with capitals, the
+        second for one without.
     """
 
     inputs: str
@@ -51,10 +52,11 @@ class FileNames:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptSettings(BertSettings):
-    """Settings of BERT's examples with the loose bounds of the original scripts.
+    """Settings of BERT's examples, with the loose bounds that the original scripts have.
 
-    max_predictions_per_seq may be 0 or exceed the sequence length. pad_position: position id of padding, a
-    flag of Graphcore's script.
+    max_predictions_per_seq may be 0 or larger than the sequence length.
+
+    pad_position: position id of padding, which is a flag of Graphcore's script.
     """
 
     pad_position: int | None = None
@@ -81,10 +83,12 @@ class ScriptSettings(BertSettings):
 def make_files(
     names: FileNames, settings: ScriptSettings, engine: Engine | None, *, overwrite: bool = False
 ) -> None:
-    """Make the examples of all inputs together and write them to the outputs in turn.
+    """Create the examples of all input files together and write them to the output files in turn.
 
-    With two outputs, the first gets examples 0, 2, 4, ... and the second 1, 3, 5, ...
-    overwrite: also replace existing files that are not TFRecord files, as the scripts do.
+    With two outputs, the first gets examples 0, 2, 4, ... and the second gets examples 1, 3, 5, ...
+
+    overwrite: True allows an output to replace an existing file that is not a TFRecord file, as the scripts
+        do.
     """
     inputs = find_inputs(names.inputs, names.flags[0])
     outputs = _split_names(names.flags[1], names.outputs)
@@ -94,8 +98,8 @@ def make_files(
         raise SettingsError(f"{names.flags[1]}={names.outputs}: names an output twice")
     for output in outputs:
         check_output(output, [*inputs, names.vocabulary], TFRECORD, overwrite=overwrite)
-    # Open all outputs before the long work, so that a bad path fails at once. No file gets its final name
-    # until all are complete.
+    # Open all outputs before the work, which takes long, so that a wrong path is reported at once. The files
+    # get their final names only when all of them are complete.
     with ExitStack() as stack:
         files = [stack.enter_context(storage.open_output(output)) for output in outputs]
         sinks = [HashingSink(file.write) for file in files]
@@ -110,7 +114,11 @@ def make_files(
 
 
 def _report_lost_text(name: str, lost: int | None, tokens: int, settings: ScriptSettings) -> None:
-    """Print what share of the text is in no example: as a warning if it is large, otherwise as a line."""
+    """Print what share of the text is in no example. It is a warning if the share is large.
+
+    lost: number of tokens that are in no example. None if they were not counted.
+    tokens: number of tokens of the text.
+    """
     if warnings := make_lost_warnings(
         name, lost, tokens, settings.max_seq_length, "or raise --max_seq_length"
     ):
@@ -120,12 +128,14 @@ def _report_lost_text(name: str, lost: int | None, tokens: int, settings: Script
 
 
 def clip_probability(value: float) -> float:
-    """Return the value limited to 0 to 1. The scripts accept other values, which act like 0 or 1."""
+    """Return the value limited to the range from 0 to 1. The scripts accept other values and treat them like
+    0 or 1.
+    """
     return min(max(value, 0.0), 1.0)
 
 
 def _split_names(flag: str, names: str) -> list[str]:
-    """Return the names between commas. Warn about empty names and leave them out."""
+    """Return the names in a comma-separated list. Empty names are left out with a warning."""
     split = split_names(names, ",")
     if not all(split):
         print_warnings([f"{flag}={names}: a name between commas is empty; it is left out"])
@@ -133,11 +143,11 @@ def _split_names(flag: str, names: str) -> list[str]:
 
 
 def find_inputs(names: str, flag: str = "--input_file") -> list[str]:
-    """Return the files of a comma-separated list of patterns. The files of each pattern are sorted.
+    """Return the files that a comma-separated list of patterns means. The files of each pattern are sorted.
 
-    The scripts take a pattern's files in the order of the directory, hidden files included. Like the scripts,
-    continue if a pattern names no file, but with a warning. Raises MissingInputError if no pattern names a
-    file.
+    The scripts do not sort the files, and they include hidden files. Like the scripts, this function
+    continues if a pattern matches no file, but it prints a warning. Raises MissingInputError if no pattern
+    matches a file.
     """
     found: list[str] = []
     for pattern in _split_names(flag, names):
@@ -157,7 +167,10 @@ def _make_examples(
     engine: Engine | None,
     remedies: tuple[str, str],
 ) -> tuple[Documents, MadeExamples]:
-    """Read all inputs as one text and return its documents and their examples."""
+    """Read the input files as one text. Return its documents and their examples.
+
+    remedies: advice in warnings about letter case, for a vocabulary with capitals and for one without.
+    """
     vocabulary = _load_vocabulary(vocabulary_path, settings.rules)
     tokenizer = WordPieceTokenizer(vocabulary, settings.rules, lower_case=settings.lower_case, engine=engine)
     print_warnings(warn_about_local_name(vocabulary_path, vocabulary.md5))
@@ -171,7 +184,7 @@ def _make_examples(
     print_warnings(warn_of_unknown_tokens(documents.unknown, documents.tokens, together))
     found = zip(texts, inputs, strict=True)
     _print_folded_warnings(
-        [one for text, path in found for one in warn_of_dropped_bytes(text, path, settings.dialect)]
+        [one for text, path in found for one in list_dropped_byte_warnings(text, path, settings.dialect)]
     )
     print_warnings(BERT.warnings(documents, together))
     del texts
@@ -179,7 +192,9 @@ def _make_examples(
 
 
 def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:
-    """Load a vocabulary that may lack [PAD]. The scripts never look up [PAD], because they pad with id 0."""
+    """Load a vocabulary, which may lack [PAD], because the scripts always pad with id 0 and never look [PAD]
+    up.
+    """
     required = tuple(token for token in SPECIAL_TOKENS if token != "[PAD]")
     vocabulary = parse_vocabulary(storage.read_bytes(path), path, dialect, required)
     if "[PAD]" not in vocabulary.ids:
@@ -190,9 +205,11 @@ def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:
 
 
 def _print_folded_warnings(warnings: list[str]) -> None:
-    """Print warnings. Of several similar warnings, print the first and a line that counts the others."""
+    """Print the warnings. From each group of similar warnings, print the first and a line that counts the
+    others.
+    """
     folded = FoldedWarnings()
-    print_warnings([*filter(folded.is_first, warnings), *folded.rest()])
+    print_warnings([*filter(folded.is_first, warnings), *folded.summarise_others()])
 
 
 def print_warnings(warnings: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Display of a step's progress: a bar for each of its stages, or plain lines."""
+"""Progress display of a step such as ``create``: a bar for each stage of the step, or plain lines."""
 
 from types import TracebackType
 
@@ -7,11 +7,10 @@ from bertdata.cli.common.progress import Progress, ShardRate
 from bertdata.steps.progress import StepProgress
 
 
-class ShownProgress:
-    """Progress callback for a step such as ``create``: it shows each StepProgress report, and folds similar
-    warnings.
+class StepProgressDisplay:
+    """Progress callback for a step such as ``create``, which shows each report and sums up similar warnings.
 
-    tenths: without a terminal, also print a line for each tenth of a stage.
+    tenths: True prints a line for each finished tenth of a stage if there is no terminal.
     """
 
     def __init__(self, *, tenths: bool = False) -> None:
@@ -21,11 +20,11 @@ class ShownProgress:
         self._shown: Progress | None = None
         self._warnings = FoldedWarnings()
 
-    def __enter__(self) -> "ShownProgress":
+    def __enter__(self) -> "StepProgressDisplay":
         return self
 
     def __call__(self, now: StepProgress) -> None:
-        """Show a report. A new stage name starts a new bar."""
+        """Show a progress report. A new bar begins when the name of the stage changes."""
         last = self._last
         if self._shown is None or last is None or last.stage != now.stage:
             self._end_stage()
@@ -40,21 +39,26 @@ class ShownProgress:
         self._last = now
 
     def _format_line(self, last: StepProgress, now: StepProgress) -> str:
-        """Return the line to print for this report where there is no bar. Empty: nothing is printed."""
+        """Return the line to print for a report if there is no bar. An empty text means that nothing is
+        printed.
+        """
         if not self._tenths or not now.total:
             return now.finished
         is_new_tenth = now.done * 10 // now.total > last.done * 10 // last.total
         return f"{now.stage}: {now.done} of {now.total} {now.unit}" if is_new_tenth else ""
 
     def _format_detail(self, last: StepProgress, now: StepProgress) -> str | None:
-        """Return the text next to the bar: shards and tokens per second. None for a stage without shards."""
+        """Return the text next to the bar, which counts shards and tokens per second.
+
+        Returns None if the stage writes no shards.
+        """
         if self._rate is None:
             return None
         self._rate.count(now.shards - last.shards, now.tokens - last.tokens)
         return self._rate.text()
 
     def _end_stage(self) -> None:
-        """Close the present stage's display."""
+        """Close the progress display of the present stage."""
         if self._shown is not None:
             self._shown.__exit__(None, None, None)
 
@@ -62,6 +66,6 @@ class ShownProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._shown is not None:
-            for warning in self._warnings.rest():
+            for warning in self._warnings.summarise_others():
                 self._shown.note(f"bertdata: warning: {warning}")
         self._end_stage()

@@ -1,4 +1,6 @@
-"""Command-line flags for the settings of the text stage, which turns text into parts."""
+"""Command-line flags for the settings of ``segment``, which splits text into parts with one sentence per
+line.
+"""
 
 import argparse
 from collections.abc import Iterable
@@ -12,9 +14,10 @@ from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import PUNKT_NAMES, TEXT_RECIPES, YES_NO, SegmentSettings
 
 LANGUAGE_SETTINGS = ("language", "punkt", "abbreviations")
-"""Settings of ``SegmentSettings`` that apply to every input, records included."""
+"""Settings of ``SegmentSettings`` that apply to every kind of input, also to records (such as lines of JSON).
+"""
 SHARED_FLAGS = ("input_kind", "language", "keep_languages", "escaped_articles")
-"""Flags, other than those of ``RecordSettings``, of commands that read records instead of parts."""
+"""Flags of commands that read records directly, in addition to the flags of ``RecordSettings``."""
 
 _PART_FIELDS = ("part_size", "sentences")
 _CHOICES = {"recipe": TEXT_RECIPES, "punkt": PUNKT_NAMES}
@@ -33,11 +36,13 @@ _METAVARS = {
     "exclude": "FILE",
     "eval_share": "P%",
 }
-"""Metavars of the help, by setting. Other settings show NAME for a text and N for a number."""
+"""Names that the help shows for the values of settings. Other settings show NAME for a text and N for a
+number.
+"""
 
 
 def add_language_settings(parser: argparse._ActionsContainer) -> None:
-    """Add --language and --escaped-articles, for commands that read records instead of parts."""
+    """Add --language and --escaped-articles, for commands that read records (such as lines of JSON)."""
     parser.add_argument(
         "--language", metavar="CODE", help="language of the text, an ISO 639-1 code (default: en)"
     )
@@ -50,9 +55,10 @@ def add_language_settings(parser: argparse._ActionsContainer) -> None:
 def add_segment_settings(
     parser: argparse._ActionsContainer, *, skip: tuple[str, ...] = (), only: tuple[str, ...] = ()
 ) -> None:
-    """Add a flag for each field of ``SegmentSettings``. The value of an absent flag is None.
+    """Add a flag for each field of ``SegmentSettings``. If the user does not give a flag, its value is None.
 
-    skip: fields without a flag. only: names of the fields to add. Empty: all fields.
+    skip: names of fields that get no flag.
+    only: names of the fields that get a flag. If it is empty, all fields do.
     """
     for item in fields(SegmentSettings):
         if item.name in skip or (only and item.name not in only):
@@ -73,21 +79,23 @@ def add_segment_settings(
 
 
 def add_part_settings(parser: argparse._ActionsContainer) -> None:
-    """Add a flag for each setting of parts made from records. The value of an absent flag is None."""
+    """Add the flags for settings of parts that are made from records. Flags that are not given have the value
+    None.
+    """
     items = [item for item in fields(PartSettings) if item.name in _PART_FIELDS]
     _add_flags(parser, (*items, *fields(RecordSettings), *fields(SelectionSettings)))
 
 
 def add_record_settings(parser: argparse._ActionsContainer) -> None:
-    """Add a flag for each field of ``RecordSettings``, and --keep-languages. The value of an absent flag is
-    None.
+    """Add --keep-languages and a flag for each field of ``RecordSettings``. If the user does not give a flag,
+    its value is None.
     """
     keep = [item for item in fields(SelectionSettings) if item.name == "keep_languages"]
     _add_flags(parser, (*fields(RecordSettings), *keep))
 
 
 def _add_flags(parser: argparse._ActionsContainer, items: Iterable[Field[Any]]) -> None:
-    """Add a flag for each field. The type of the field's default decides what the flag takes."""
+    """Add a flag for each field. The type of a field's default decides which values the flag accepts."""
     for item in items:
         flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
         choices = item.metadata["choices"] or None
@@ -106,10 +114,10 @@ def _add_flags(parser: argparse._ActionsContainer, items: Iterable[Field[Any]]) 
 
 
 def _choose_metavar(item: Field[Any]) -> str:
-    """Return what the help shows as the value of the field's flag."""
+    """Return the name that the help shows for the value of a field's flag."""
     return _METAVARS.get(item.name, "N" if isinstance(item.default, int | float) else "NAME")
 
 
 def read_record_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the record settings that the command line gives, by field of ``RecordSettings``."""
+    """Return the settings of records that are on the command line, by their names in ``RecordSettings``."""
     return {i.name: value for i in fields(RecordSettings) if (value := getattr(args, i.name)) is not None}

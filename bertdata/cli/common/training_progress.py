@@ -1,17 +1,24 @@
-"""Progress display of ``train-vocab``: reading the text, learning from its words, warnings."""
+"""Progress display of ``train-vocab``, which first reads the text and then learns the vocabulary from its
+words.
+"""
 
 from types import TracebackType
 
-from bertdata.cli.common.step_progress import ShownProgress
+from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.steps.progress import StepProgress
 from bertdata.tokens.training.word_counts import WordCounts
 
 _SMALL = 1 << 22
-"""Size of a small text in bytes. It is done in seconds, so without a terminal no lines are printed for it."""
+"""Size of a small text in bytes (4 MiB). It is read in seconds, so no lines are printed for it without a
+terminal.
+"""
 
 
 class TrainingProgress:
-    """Display of a vocabulary's training. words: the word counts, once the text has been read."""
+    """Progress display of the training of a vocabulary.
+
+    words: the word counts. They are set when the text has been read.
+    """
 
     words: WordCounts
 
@@ -19,7 +26,7 @@ class TrainingProgress:
         self._name = name
         self._total = total_bytes
         self._done = 0
-        self._shown = ShownProgress()
+        self._shown = StepProgressDisplay()
 
     def __enter__(self) -> "TrainingProgress":
         self._shown.__enter__()
@@ -35,7 +42,7 @@ class TrainingProgress:
         self._shown(self._make_report(warnings=tuple(warnings)))
 
     def on_read(self, read: int) -> None:
-        """Count bytes of text that were read.
+        """Add bytes that were read to the progress.
 
         Without a terminal, print a line for each tenth of a large text.
         """
@@ -47,13 +54,13 @@ class TrainingProgress:
         self._shown(StepProgress(stage="reading", done=self._done, total=self._total, finished=line))
 
     def on_counted(self, words: WordCounts) -> None:
-        """Keep the word counts and show how many words the vocabulary is learned from."""
+        """Keep the word counts, and show from how many words the vocabulary is learned."""
         self.words = words
         line = f"{self._name}: learning from {words.words} words, {len(words.counts)} of them distinct"
         self._shown(self._make_report(finished=line if self._total > _SMALL else ""))
 
     def _make_report(self, *, finished: str = "", warnings: tuple[str, ...] = ()) -> StepProgress:
-        """Return a progress report for the second stage, which learns the vocabulary from word counts."""
+        """Return a progress report of the second stage, which learns the vocabulary from the word counts."""
         stage = f"learning from {len(self.words.counts)} distinct words"
         return StepProgress(
             stage=stage, done=0, total=1, unit="vocabularies", finished=finished, warnings=warnings

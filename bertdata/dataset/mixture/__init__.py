@@ -1,1 +1,1 @@
-"""Mixtures: datasets whose examples alternate in proportion to their weights."""
+"""Mixtures: several datasets read as one, whose examples take turns in proportion to weights."""

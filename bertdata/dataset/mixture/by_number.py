@@ -1,6 +1,6 @@
-"""Read examples of a mixture by their numbers, in any order and with bounded memory.
+"""Random access to the examples of a mixture (several datasets read as one) by their numbers.
 
-This module imports NumPy.
+Examples can be read in any order, and memory is bounded. This module imports NumPy.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,8 @@ from bertdata.records import ExampleBatch
 class MixedAccess:
     """Random access to the examples of a mixture.
 
-    For each source, the RandomAccess for the latest pass over it is kept open.
+    The mixture reads each source (one of its datasets) again and again. For each source, the RandomAccess
+    object of the latest such pass stays open.
     """
 
     def __init__(self, data: MixedExamples) -> None:
@@ -28,14 +29,18 @@ class MixedAccess:
         self._sources: dict[int, tuple[int, RandomAccess]] = {}
 
     def read_batch(self, numbers: Sequence[int]) -> ExampleBatch:
-        """Return the examples with these numbers, in this order. numbers: from 0 on, not empty."""
-        # A source of 3 examples starts again after every third turn: its turns 0 to 2 are pass 0, turns 3 to
-        # 5 are pass 1, and turn 7 is example 1 of pass 2.
-        sources, turns = self._turns.find(np.asarray(numbers) + self._data.first)
+        """Return the examples with these numbers, in this order.
+
+        numbers: indices of examples, from 0. There must be at least one.
+        """
+        # A source of 3 examples starts again after every third turn. Its turns 0 to 2 are pass 0, and its
+        # turns 3 to 5 are pass 1. For example, turn 7 is example 1 of pass 2.
+        sources, turns = self._turns.find_sources(np.asarray(numbers) + self._data.first)
         sizes = np.array([part.examples for part in self._data.parts])
         passes, within = np.divmod(turns, sizes[sources])
         found, places = [], []
-        # Read each pass separately, since each pass over a source may have masks of another epoch.
+        # Examples of different passes are read separately, because each pass over a source may have other
+        # masks.
         for source, number in sorted(set(zip(sources.tolist(), passes.tolist(), strict=True))):
             chosen = np.flatnonzero((sources == source) & (passes == number))
             found.append(self._open_source(source, number).read_batch(within[chosen].tolist()))
@@ -43,7 +48,11 @@ class MixedAccess:
         return columns.take_examples(columns.join_batches(found), np.argsort(np.concatenate(places)))
 
     def _open_source(self, source: int, number: int) -> RandomAccess:
-        """Return random access to a source. number: pass over the source, which selects the masks' epoch."""
+        """Return random access to the examples of a source.
+
+        source: index of the source.
+        number: number of the pass over the source. It selects the epoch of the masks.
+        """
         part = self._data.parts[source]
         epoch = number if isinstance(part, MaskedData) else 0
         if self._sources.get(source, (-1,))[0] != epoch:

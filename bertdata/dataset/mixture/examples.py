@@ -1,4 +1,4 @@
-"""The examples of a mixture in their order. Views of a dataset read them.
+"""The examples of a mixture (several datasets read as one), read in order.
 
 This module imports NumPy.
 """
@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from bertdata.dataset.masked_data import MaskedData
-from bertdata.dataset.mixture.opening import unite_sources
+from bertdata.dataset.mixture.opening import join_sources
 from bertdata.dataset.mixture.turns import find_turns
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
@@ -18,18 +18,21 @@ from bertdata.examples import columns
 from bertdata.records import ExampleBatch
 
 StoppingStrategy = Literal["first_exhausted", "all_exhausted"]
-"""When an epoch ends: as soon as one source has supplied all its examples, or when every source has."""
+"""When an epoch of a mixture ends: when one source has supplied all its examples, or when all sources have.
+"""
 
-_BLOCK = 4096  # number of examples that are mixed at a time
+_BLOCK = 4096  # number of examples that are read from the sources and mixed at a time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixedExamples(OpenedDataset):
-    """A dataset of ``length`` examples of a mixture, from place ``first`` of the mixture's order on.
+    """An epoch of a mixture as a dataset: ``length`` consecutive examples of the mixture's order.
 
-    parts: the datasets that are mixed (sources). The mixture's order has no end, because a source starts
-    again after its last example. If a source draws masks while reading, each pass over it has the masks of
-    another epoch.
+    The order has no end, because a source starts again after its last example. If masks are drawn for a
+    source while it is read, each pass over it has the masks of another epoch.
+
+    parts: the datasets that are mixed, which are called sources.
+    first: place in the mixture's order of the first example.
     """
 
     parts: tuple[OpenedDataset, ...]
@@ -41,17 +44,18 @@ class MixedExamples(OpenedDataset):
         return self.length
 
     def read_range(self, numbers: range) -> Iterator[ExampleBatch]:
-        """Yield the examples with these numbers, counted from ``first``."""
+        """Yield the examples with these numbers, which are counted from the first example of this epoch."""
         turns = find_turns(tuple(source.weight for source in self.sources))
         start, stop = (self.first + number for number in (numbers.start, numbers.stop))
         given = turns.count_turns(start)
         streams = [_SourceStream(part, int(number)) for part, number in zip(self.parts, given, strict=True)]
-        # Each block needs the next examples of every source, in mixed order. Example with 2 sources: the
-        # block's sources are [0, 1, 0] and their turns (index) [7, 3, 8], after given = [7, 3] turns. counts
-        # = [2, 1], so the taken examples lie as [turn 7 of 0, turn 8 of 0, turn 3 of 1]. before + index then
-        # gives each turn's position in that order: [0, 2, 1].
+        # Take the next examples of every source, then put them in mixed order. An example with 2 sources
+        # whose streams have given [7, 3] examples: the block's sources are [0, 1, 0] and the numbers of their
+        # turns (index) are [7, 3, 8]. counts is [2, 1], so the examples that are taken lie as [turn 7 of
+        # source 0, turn 8 of source 0, turn 3 of source 1]. before + index then gives the position of each
+        # turn in that list, [0, 2, 1].
         for place in range(start, stop, _BLOCK):
-            sources, index = turns.find(np.arange(place, min(place + _BLOCK, stop)))
+            sources, index = turns.find_sources(np.arange(place, min(place + _BLOCK, stop)))
             counts = np.bincount(sources, minlength=len(streams))
             taken = [stream.take(int(count)) for stream, count in zip(streams, counts, strict=True)]
             before = np.cumsum(counts) - counts - given
@@ -63,18 +67,24 @@ class MixedExamples(OpenedDataset):
     def at_epoch(self, epoch: int) -> "MixedExamples":
         """Return the examples of another epoch of the mixture.
 
-        The masks do not depend on this epoch. They change with every pass over a source.
+        The masks do not depend on the mixture's epoch. They change with each pass over a source.
         """
         return replace(self, first=epoch * self.length)
 
     def change_sources(self, change: Callable[[OpenedDataset], OpenedDataset]) -> "MixedExamples":
-        """Return the same mixture with the change applied to each source."""
+        """Return the same mixture with a function applied to each source.
+
+        change: function that returns the new source.
+        """
         parts = tuple(change(part) for part in self.parts)
         return replace(self, parts=parts, layout=parts[0].layout)
 
 
 class _SourceStream:
-    """Endless stream of a source's examples, starting at example ``number`` and repeating the source."""
+    """An endless stream of the examples of a source, which starts again after the source's last example.
+
+    number: number of the first example in the stream.
+    """
 
     def __init__(self, data: OpenedDataset, number: int) -> None:
         self._batches = _repeat_batches(data, number)
@@ -110,11 +120,17 @@ def mix_examples(
     stopping_strategy: str = "first_exhausted",
     examples: int | None = None,
 ) -> MixedExamples:
-    """Return an epoch of a mixture. weights: integers, one per source.
+    """Return the examples of one epoch of a mixture.
 
-    Each epoch continues where the previous epoch ended, in the mixture and within each source.
+    Each epoch continues where the epoch before it ended, in the mixture and in each source.
+
+    parts: the datasets to mix, which are called sources.
+    weights: an integer for each source. Sources take turns in proportion to their weights.
+    epoch: number of the epoch, from 0.
+    stopping_strategy: when an epoch ends, unless ``examples`` is given.
     examples: number of examples in an epoch. None lets stopping_strategy decide.
-    SettingsError for an invalid setting.
+
+    Raises SettingsError for an invalid setting.
     """
     length = compute_epoch_length([part.examples for part in parts], weights, stopping_strategy)
     if examples is not None:
@@ -122,7 +138,7 @@ def mix_examples(
     for name, value, least in (("epoch", epoch, 0), ("examples", length, 1)):
         if type(value) is not int or value < least:
             raise SettingsError(f"{name} is {value!r}, expected an integer of {least} or more")
-    united = unite_sources(parts, weights)
+    united = join_sources(parts, weights)
     values = {item.name: getattr(united, item.name) for item in fields(OpenedDataset)}
     return MixedExamples(**values, parts=tuple(parts), first=epoch * length, length=length)
 
@@ -130,8 +146,10 @@ def mix_examples(
 def compute_epoch_length(sizes: Sequence[int], weights: Sequence[int], stopping_strategy: str) -> int:
     """Return the number of examples in an epoch of a mixture.
 
-    sizes: number of examples of each source. stopping_strategy: "first_exhausted" ends the epoch when the
-    first source has given all its examples, "all_exhausted" when the last has.
+    sizes: number of examples of each source.
+    weights: an integer for each source.
+    stopping_strategy: "first_exhausted" ends the epoch when the first source has supplied all its examples.
+        "all_exhausted" ends it when the last source has.
     """
     if stopping_strategy not in get_args(StoppingStrategy):
         wanted = " or ".join(get_args(StoppingStrategy))

@@ -1,4 +1,6 @@
-"""Open the sources of a mixture one by one, so that a source's order does not depend on the others."""
+"""Opening of the datasets of a mixture one by one, so that the order within a dataset does not depend on the
+others.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,10 +15,13 @@ from bertdata.io.real_paths import resolve_path
 def open_weighted(
     paths: str | Sequence[str], *, unverified: bool = False, split: Split | None = None
 ) -> OpenedDataset:
-    """Open a dataset, or the mixture that weights such as ``A*0.7+B*0.3`` describe.
+    """Open a dataset, or a mixture of datasets with weights, such as ``A*0.7+B*0.3``.
 
-    paths: a list of paths without weights, or text for ``split_weighted``.
-    SettingsError for weights of a test set. Invalid weights and sources raise the errors of
+    paths: a list of paths without weights, or a text for ``split_weighted``.
+    unverified: as in ``open_dataset``.
+    split: as in ``open_dataset``.
+
+    Raises SettingsError if there are weights and ``split`` is "test". Also raises the errors of
     ``make_whole_weights`` and ``open_sources``.
     """
     if not isinstance(paths, str) or not (weights := find_weights(paths)):
@@ -24,7 +29,7 @@ def open_weighted(
         return open_dataset(plain, unverified=unverified, split=split)
     if split == "test":
         raise SettingsError(f"{paths}: data to evaluate on have no weights; give them as A+B")
-    return unite_sources(open_sources(split_paths(paths), unverified=unverified, split=split), weights)
+    return join_sources(open_sources(split_paths(paths), unverified=unverified, split=split), weights)
 
 
 def open_sources(
@@ -34,9 +39,10 @@ def open_sources(
     objective: str | None = None,
     split: Split | None = None,
 ) -> list[OpenedDataset]:
-    """Open each source by itself. Its shards have the same names as if it were opened alone.
+    """Open each dataset by itself. Its shards then have the same names as if it were the only dataset.
 
-    The arguments and errors are those of ``open_dataset``. DatasetError also if two sources share a file.
+    The arguments and errors are those of ``open_dataset``. Raises DatasetError also if two datasets share a
+    file.
     """
     given = {"unverified": unverified, "objective": objective, "split": split}
     found = [open_dataset(path, **given) for path in paths]  # type: ignore[arg-type]
@@ -52,8 +58,11 @@ def open_sources(
     return found
 
 
-def unite_sources(sources: Sequence[OpenedDataset], weights: Sequence[int]) -> OpenedDataset:
-    """Return one dataset with the sources' shards, source after source. weights: one integer per source."""
+def join_sources(sources: Sequence[OpenedDataset], weights: Sequence[int]) -> OpenedDataset:
+    """Return one dataset with the shards of all sources, source after source.
+
+    weights: an integer for each source.
+    """
     return replace(
         sources[0],
         name=", ".join(source.name for source in sources),

@@ -32,14 +32,18 @@ from bertdata.examples.columns import Array
 
 @lru_cache(maxsize=4)
 def find_turns(weights: tuple[int, ...]) -> "Turns":
-    """Return the Turns object for these weights. The last few are cached."""
+    """Return the Turns object for these weights.
+
+    The objects for the last few weights are cached.
+    """
     return Turns(weights)
 
 
 class Turns:
-    """Lookup of the source that supplies each place of a mixture, and of the number of its turn.
+    """The order of turns in a mixture. It tells which source supplies each place, and with which of its
+    turns.
 
-    weights: positive integers, one per source.
+    weights: positive integers, one for each source.
     """
 
     def __init__(self, weights: Sequence[int]) -> None:
@@ -51,31 +55,34 @@ class Turns:
         self._sources = order
         self._numbers = _number_turns(order, len(weights))
 
-    def find(self, places: Array) -> tuple[Array, Array]:
-        """Return the source of each place, and the number of this turn among all turns of the source."""
+    def find_sources(self, places: Array) -> tuple[Array, Array]:
+        """Return the source that supplies each place.
+
+        Also returns the number of the turn, counted among all turns of that source.
+        """
         periods, rest = np.divmod(places, self.period)
         sources = self._sources[rest]
         return sources, periods * self._weights[sources] + self._numbers[rest]
 
     def count_turns(self, place: int) -> Array:
-        """Return the number of turns of each source before the place."""
+        """Return the number of turns that each source has before a place."""
         periods, rest = divmod(place, self.period)
         now = np.bincount(self._sources[:rest], minlength=len(self._weights))
         found: Array = periods * self._weights + now
         return found
 
     def find_place(self, source: int, number: int) -> int:
-        """Return the place of turn ``number`` of a source."""
+        """Return the place in the mixture that turn ``number`` of a source supplies."""
         periods, rest = divmod(number, int(self._weights[source]))
         return periods * self.period + int(np.flatnonzero(self._sources == source)[rest])
 
 
 def order_by_midpoints(weights: Sequence[int]) -> Array:
-    """Return the sources of a period in the order of their midpoints.
+    """Return the sources in a period of the mixture, ordered by the midpoints of their turns.
 
-    weights: (2, 1) gives midpoints 1/4 and 3/4 for source 0 and 1/2 for source 1, so the order [0, 1, 0].
-    Comparing them as 64-bit floats is exact. Weights are at most a million, and two different fractions
-    differ by at least 1 / (4 w w').
+    For example, the weights (2, 1) give the midpoints 1/4 and 3/4 for source 0, and 1/2 for source 1. The
+    order is [0, 1, 0]. Comparing midpoints as 64-bit floats is exact, because weights are at most a million
+    and two different fractions differ by at least 1 / (4 w w').
     """
     sources = np.repeat(np.arange(len(weights)), weights)
     each = np.array(weights, np.int64)[sources]
@@ -85,11 +92,14 @@ def order_by_midpoints(weights: Sequence[int]) -> Array:
 
 
 def order_by_deadlines(weights: Sequence[int]) -> Array:
-    """Return the sources of a period, ordered by the earliest deadline among the turns that may come."""
+    """Return the sources in a period of the mixture, ordered by the deadlines of their turns.
+
+    At each place, only turns whose earliest place has been reached take part.
+    """
     period = sum(weights)
-    # coming[place]: turns that may come from this place on. ready: heap of turns that may come now, by
-    # deadline. Only the next turn of each source is ever waiting. Taking it schedules the source's following
-    # turn.
+    # coming[place] lists the turns whose earliest place this is. ready is a heap of the turns that may come
+    # now, ordered by deadline. Only the next turn of each source is in one of them. When this turn is taken,
+    # the source's following turn is added to coming.
     coming: list[list[_Turn]] = [[] for _ in range(period)]
     for source, weight in enumerate(weights):
         coming[0].append(_make_turn(source, 0, weight, period))
@@ -107,16 +117,21 @@ def order_by_deadlines(weights: Sequence[int]) -> Array:
 
 
 _Turn = tuple[int, float, int, int, int]
-"""Deadline, midpoint, minus the weight, source, number of the turn. Tuples sort in this order."""
+"""Deadline, midpoint, negative weight, source and number of a turn. Sorting these tuples gives the order of
+turns.
+"""
 
 
 def _make_turn(source: int, number: int, weight: int, period: int) -> _Turn:
+    """Return the sort key of a turn of a source, in a period of the mixture."""
     deadline = -(-(number + 1) * period // weight)
     return deadline, (2 * number + 1) / (2 * weight), -weight, source, number
 
 
 def has_fair_shares(order: Array, weights: Sequence[int]) -> bool:
-    """Return True if each source's turns before any place differ from its share by less than one turn."""
+    """Return True if, before any place, the number of turns of each source differs from its share by less
+    than one.
+    """
     period = len(order)
     for source, weight in enumerate(weights):
         places = np.flatnonzero(order == source)
@@ -127,7 +142,10 @@ def has_fair_shares(order: Array, weights: Sequence[int]) -> bool:
 
 
 def _number_turns(order: Array, sources: int) -> Array:
-    """Return for each place the number of the turn among the turns of its source: [0, 1, 0] -> [0, 0, 1]."""
+    """Return for each place the number of the turn among the turns of its source.
+
+    For example, the sources [0, 1, 0] give the numbers [0, 0, 1].
+    """
     numbers = np.empty(len(order), np.int64)
     for source in range(sources):
         places = np.flatnonzero(order == source)

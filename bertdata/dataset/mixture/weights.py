@@ -1,4 +1,4 @@
-"""Parse the weights of a mixture's sources, such as ``A*0.7+B*0.3``, and convert them to integers."""
+"""Parser of the weights of datasets in a mixture, such as ``A*0.7+B*0.3``, which become integers."""
 
 import math
 import re
@@ -13,21 +13,22 @@ from bertdata.io.patterns import expand_patterns
 from bertdata.io.real_paths import find_repeated
 
 MAX_WEIGHT_SUM = 1_000_000
-"""Largest sum of the integer weights, because the turns of a whole period are kept in memory."""
+"""Largest sum of the integer weights. It is limited because as many turns are kept in memory."""
 
 Weight = int | float | str | Fraction | Decimal
-"""A source's weight from the user. The float 0.7 means exactly seven tenths."""
+"""Types of a weight that a user can give. The float 0.7 is taken as exactly seven tenths."""
 
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)(?:[eE]-?\d{1,2})?|nan|inf"
 _WEIGHTED = re.compile(rf"(.*\S)(\s*)\*(\s*)({_NUMBER})", re.ASCII | re.DOTALL)
 
 
 def split_weighted(paths: str) -> list[tuple[str, str | None]]:
-    """Split the paths at commas or ``+``. Return each with the weight after its last ``*``, or None.
+    """Split a text of paths at commas or ``+`` signs. Return each path with its weight, which follows the
+    last ``*``.
 
-    A comma or ``+`` inside the path of an existing file does not split this path. ``part-*1`` is a glob
-    pattern if there is no path ``part-`` and the pattern matches a file. With a space next to the star, as in
-    ``part-1? * 0.5``, the number is always a weight.
+    The weight is None if the path has none. Text that is the path of an existing file is not split, even if
+    it contains a comma or ``+``. ``part-*1`` is a glob pattern if it matches a file and no path ``part-``
+    exists. If there is a space next to the star, as in ``part-1? * 0.5``, the number is always a weight.
     """
     return [_split_weight(path.strip()) for path in split_names(paths, ",+", _is_existing_path)]
 
@@ -38,12 +39,13 @@ def split_paths(paths: str) -> list[str]:
 
 
 def _is_existing_path(path: str) -> bool:
-    """Return True if the path exists, with or without its weight."""
+    """Return True if the path exists, either as it is or without the weight at its end."""
     weighted = _WEIGHTED.fullmatch(path.strip())
     return path_exists(path.strip()) or (weighted is not None and path_exists(weighted[1]))
 
 
 def _split_weight(path: str) -> tuple[str, str | None]:
+    """Split the weight from the end of a path. The weight is None if the path has none."""
     found = _WEIGHTED.fullmatch(path.strip())
     if found is None:
         return path, None
@@ -53,6 +55,7 @@ def _split_weight(path: str) -> tuple[str, str | None]:
 
 
 def _matches_files(pattern: str) -> bool:
+    """Return True if the path is a glob pattern that matches a file."""
     try:
         return bool(expand_patterns([pattern]))
     except MissingInputError:
@@ -60,9 +63,9 @@ def _matches_files(pattern: str) -> bool:
 
 
 def find_weights(paths: str) -> tuple[int, ...]:
-    """Return the integer weights of the paths, or () if none has a weight.
+    """Return the integer weights in a text of paths, or () if no path has a weight.
 
-    SettingsError if some paths have a weight and others have none.
+    Raises SettingsError if some paths have a weight and others have none.
     """
     found = split_weighted(paths)
     without = [path for path, weight in found if weight is None]
@@ -74,10 +77,13 @@ def find_weights(paths: str) -> tuple[int, ...]:
 
 
 def make_whole_weights(sources: Sequence[tuple[str, Weight]]) -> tuple[int, ...]:
-    """Return the smallest integers in the ratio of the sources' weights: 0.7 and 0.3 give 7 and 3.
+    """Return the smallest integers that have the same ratio as the weights. For example, 0.7 and 0.3 give 7
+    and 3.
 
-    SettingsError for a weight that is not a positive number, a source that is named twice, and weights with
-    so many digits that the integers add up to more than MAX_WEIGHT_SUM.
+    sources: name and weight of each source.
+
+    Raises SettingsError for a weight that is not a positive number, for a source that is named twice, and for
+    weights with so many digits that the sum of the integers is above MAX_WEIGHT_SUM.
     """
     names = [name for name, _ in sources]
     if (repeated := find_repeated(names)) is not None:
@@ -98,7 +104,7 @@ def make_whole_weights(sources: Sequence[tuple[str, Weight]]) -> tuple[int, ...]
 
 
 def _parse_weight(name: str, weight: Weight) -> Fraction:
-    """Return the weight as a fraction. SettingsError unless it is a positive number."""
+    """Return the weight as a fraction. Raises SettingsError unless it is a positive number."""
     problem = SettingsError(f"{name}: its weight is {weight!s}, expected a positive number, as 0.7")
     if isinstance(weight, bool) or not isinstance(weight, int | float | str | Fraction | Decimal):
         raise problem

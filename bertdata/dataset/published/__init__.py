@@ -1,1 +1,1 @@
-"""File sizes and md5s that the makers of data sets published. Each file is a table."""
+"""File sizes and md5s of data sets, as their makers published them. There is one table for each data set."""

@@ -1,7 +1,7 @@
-"""Load tables of the checksums that NVIDIA published for the shards of its data sets.
+"""Reader of the checksums that NVIDIA published for the shards of its data sets.
 
-Each table is a compressed file with two columns: name (of the shard) and sum, the checksum that
-``bertdata.shards.row_sums`` defines.
+Each table is a compressed file with the columns name (of the shard) and sum (the checksum that
+``bertdata.shards.row_sums`` defines).
 """
 
 from importlib import resources
@@ -20,11 +20,14 @@ def list_sum_tables() -> list[str]:
     return sorted(file.name.removesuffix(_ENDING) for file in files if file.name.endswith(_ENDING))
 
 
-def find_sums(table: str) -> dict[str, str] | None:
-    """Load a table of checksums by shard name.
+def load_sums(table: str) -> dict[str, str] | None:
+    """Load a table of checksums, by the name of the shard.
 
-    table: name of a built-in table, or path of a .tsv file. None if it lacks the columns name and sum, and is
-    therefore another table. InputError for a malformed line.
+    Returns None if the table lacks the columns name and sum, and is therefore a table of another type.
+
+    table: name of a built-in table, or path of a .tsv file.
+
+    Raises InputError for a malformed line.
     """
     if table in list_sum_tables():
         import lzma  # some Python builds lack it, and only built-in tables need it

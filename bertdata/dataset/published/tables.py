@@ -1,8 +1,8 @@
-"""Published sizes and md5s of a data set's files, one table per data set.
+"""Reader of the tables of published file sizes and md5s, one table for each data set.
 
-Columns: label, the file's name in the publication; bytes; md5, or ``-`` if only the size was published; and
-paths, the paths where the file may lie. Alternatives are separated by bars. A path with ``*`` stands for
-several files, whose sizes are added up.
+A table has four columns. label is the file's name in the publication. bytes is its size. md5 is its md5, or
+``-`` if only the size was published. paths are the places where the file may be, separated by bars. A path
+with ``*`` stands for several files, whose sizes are added up.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,10 @@ from bertdata.io.table_text import decode_table, name_row_fields, parse_table
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedFile:
-    """A row of a table. md5 is None if only the size was published."""
+    """A row of a table, which describes a published file.
+
+    md5: None if only the size was published.
+    """
 
     label: str
     bytes: int
@@ -32,9 +35,12 @@ def list_table_names() -> list[str]:
 
 
 def load_table(name: str) -> list[PublishedFile]:
-    """Load the rows of a table in order. name: name of a built-in table, or path of a .tsv file.
+    """Load the rows of a table, in order.
 
-    UsageError for an unknown name, listing the known ones. InputError for a file that is not such a table.
+    name: name of a built-in table, or path of a .tsv file.
+
+    Raises UsageError for an unknown name and lists the known names. Raises InputError for a file that is not
+    such a table.
     """
     if name.endswith(".tsv"):
         return _parse_table(decode_table(storage.read_bytes(name), name), name)

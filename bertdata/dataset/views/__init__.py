@@ -1,1 +1,1 @@
-"""A dataset's examples in the forms that NumPy, torch, TensorFlow and Hugging Face's datasets expect."""
+"""The examples of a dataset as NumPy arrays, and as datasets of torch, TensorFlow and Hugging Face."""

@@ -1,4 +1,4 @@
-"""Access to a dataset's examples by index, as in a list."""
+"""Access to the examples of a dataset by index, as in a list."""
 
 from collections.abc import Sequence
 from operator import index as whole
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 
 class ExamplesByNumber:
-    """Examples by index, as objects of the objective's ``example_type``. Picklable.
+    """The examples of a dataset by index, as objects of the objective's ``example_type``.
 
-    Files are opened only when the first example is read.
-    objective: a user's objective as package.module:NAME, loaded in each process. None for a built-in
-    objective.
+    Files are opened only when the first example is read. The object can be pickled.
+
+    objective: a user's own objective as package.module:NAME, which is imported in each process. None for an
+        objective that is part of bertdata.
     """
 
     def __init__(self, data: OpenedDataset, objective: str | None) -> None:
@@ -28,7 +29,7 @@ class ExamplesByNumber:
         return ExamplesByNumber, (self._data, self._objective)
 
     def get(self, index: SupportsIndex | slice) -> Any:
-        """Return the example with this index, or a list of examples for a slice.
+        """Return the example with this index. For a slice, return a list of examples.
 
         Negative indices count from the end.
         """
@@ -37,7 +38,10 @@ class ExamplesByNumber:
         return self.get_several([whole(index)])[0]
 
     def get_several(self, numbers: Sequence[int]) -> list[Any]:
-        """Return the examples with these indices, in this order. IndexError for an index out of range."""
+        """Return the examples with these indices, in this order.
+
+        Raises IndexError for an index out of range.
+        """
         size = self._data.examples
         for number in numbers:
             if not -size <= number < size:
@@ -56,7 +60,8 @@ class ExamplesByNumber:
             from bertdata.dataset.random_access import RandomAccess
 
             if self._objective is not None:
-                find_objective(self._objective)  # imports a user's objective, since this may be a new process
+                # imports a user's own objective, which a new process has not imported yet
+                find_objective(self._objective)
             if isinstance(self._data, MixedExamples):
                 self._access = MixedAccess(self._data)
             else:

@@ -11,21 +11,25 @@ from bertdata.dataset.views.epochs import SharedEpoch
 
 
 class EpochDataset(IterableDataset):  # type: ignore[misc]
-    """The IterableDataset that ``.datasets()`` returns.
+    """The IterableDataset of Hugging Face that ``.datasets()`` returns. Its masks depend on the epoch.
 
-    Datasets derived from it with ``map`` or ``filter`` follow its epoch.
+    Datasets that are derived from it with ``map`` or ``filter`` use its epoch too.
     """
 
     shared_epoch: SharedEpoch
 
     @classmethod
-    def of(cls, view: Any, epoch: SharedEpoch) -> "EpochDataset":
-        """Make an EpochDataset with the examples of an IterableDataset ``view`` and a shared epoch."""
+    def from_iterable(cls, view: Any, epoch: SharedEpoch) -> "EpochDataset":
+        """Return an EpochDataset with the examples of another IterableDataset.
+
+        view: the other IterableDataset.
+        epoch: the epoch, which the dataset shares with the code that draws the masks.
+        """
         found = cls(view._ex_iterable, info=view._info)
         found.shared_epoch = epoch
         return found
 
     def set_epoch(self, epoch: int) -> None:
-        """Use the masks and the shard order of this epoch from the next iteration on."""
+        """Set the epoch. The masks and the order of shards follow it from the next iteration on."""
         super().set_epoch(epoch)
         self.shared_epoch.set(epoch)

@@ -1,4 +1,4 @@
-"""Share the current epoch, which decides the masks, between a dataset and its workers."""
+"""The current epoch, which decides the masks, shared by a dataset and its worker processes."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -7,11 +7,14 @@ from bertdata.dataset.reader import OpenedDataset
 
 
 class SharedEpoch:
-    """A dataset's current epoch. Picklable. With torch installed, running DataLoader workers see changes."""
+    """The current epoch of a dataset. It can be pickled.
+
+    If torch is installed, DataLoader workers that are already running see changes of the epoch.
+    """
 
     def __init__(self, data: OpenedDataset) -> None:
         self._data = data
-        self._epoch: Any = [-1]  # -1 if no epoch was set; the dataset's epoch is then kept
+        self._epoch: Any = [-1]  # -1 means that no epoch was set, so that the dataset keeps its own epoch
         if find_spec("torch") is not None:
             import torch
 
@@ -19,12 +22,12 @@ class SharedEpoch:
             self._epoch.share_memory_()
 
     def set(self, epoch: int) -> None:
-        """Change the epoch, also for workers that are already running."""
+        """Set the epoch, also for workers that are already running."""
         self._epoch[0] = epoch
 
     @property
     def number(self) -> int:
-        """The epoch that was set last, or -1 if none was set."""
+        """The epoch that was set last. It is -1 if none was set."""
         return int(self._epoch[0])
 
     def data(self) -> OpenedDataset:

@@ -1,4 +1,4 @@
-"""Iterate over the examples of a dataset, or of a part of it."""
+"""Iteration over the examples of a dataset, or over a range of them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,10 +9,10 @@ from bertdata.examples.objectives import find_objective
 
 
 def iterate_examples(data: OpenedDataset, numbers: range, objective: str | None) -> Iterator[Any]:
-    """Yield the examples with these numbers as objects of the objective's ``example_type``.
+    """Yield the examples with these numbers, as objects of the objective's ``example_type``.
 
-    objective: a user's objective as package.module:NAME, loaded first since this may be a new process. None
-    for a built-in objective.
+    objective: a user's own objective as package.module:NAME. It is imported first, because this may be a new
+        process. None for an objective that is part of bertdata.
     """
     if objective is not None:
         find_objective(objective)
@@ -21,13 +21,16 @@ def iterate_examples(data: OpenedDataset, numbers: range, objective: str | None)
 
 
 def split_numbers(examples: int, part: int, parts: int) -> range:
-    """Divide the example numbers evenly into ``parts`` ranges. Return the range with number ``part``, counted
-    from 0.
+    """Divide the numbers of examples evenly into ranges and return one of the ranges.
+
+    examples: number of examples.
+    part: index of the range to return, from 0.
+    parts: number of ranges.
     """
     return range(examples * part // parts, examples * (part + 1) // parts)
 
 
 def check_rank(rank: int, world: int) -> None:
-    """Raise SettingsError unless 0 <= rank < world."""
+    """Raise SettingsError unless 0 <= rank < world, where world is the number of processes."""
     if not 0 <= rank < world:
         raise SettingsError(f"rank is {rank} of world {world}, expected 0 to world - 1")

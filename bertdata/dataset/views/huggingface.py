@@ -1,6 +1,6 @@
-"""A dataset as an IterableDataset or a Dataset of Hugging Face's ``datasets``.
+"""A dataset as an IterableDataset or a Dataset of Hugging Face's package ``datasets``.
 
-This module imports NumPy. ``datasets`` is imported when a function is called.
+This module imports NumPy. ``datasets`` is imported only when a function is called.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,10 @@ from bertdata.records import ShardLayout
 
 
 def make_iterable_dataset(data: OpenedDataset, objective: str | None) -> Any:
-    """Return an IterableDataset of padded rows under Hugging Face's names, with one shard per file."""
+    """Return an IterableDataset whose rows are padded examples under the names that Hugging Face uses.
+
+    Each file is a shard of the IterableDataset.
+    """
     import datasets
 
     from bertdata.dataset.views.epoch_dataset import EpochDataset
@@ -28,18 +31,18 @@ def make_iterable_dataset(data: OpenedDataset, objective: str | None) -> Any:
     view = datasets.IterableDataset.from_generator(
         iterate_rows, features=_make_features(data.layout), gen_kwargs=shares
     )
-    return EpochDataset.of(view, epoch)
+    return EpochDataset.from_iterable(view, epoch)
 
 
 def make_map_dataset(data: OpenedDataset, objective: str | None) -> Any:
-    """Return a Dataset of the same rows, stored in the cache of ``datasets``.
+    """Return a Dataset whose rows are padded examples. The rows are stored in the cache of ``datasets``.
 
-    ``datasets`` finds the rows in its cache by a hash of the generator's arguments. These include the files'
-    versions, so that a changed file is read again even if no manifest lists its md5.
+    ``datasets`` finds rows in its cache by a hash of the generator's arguments. The versions of the files are
+    among them, so that a file that has changed is read again even if no manifest lists its md5.
     """
     import datasets
 
-    # A tuple, because ``datasets`` splits lists in gen_kwargs among its workers.
+    # This is a tuple, because ``datasets`` would divide a list among its workers.
     versions = tuple(storage.read_version(shard.path) for shard in data.shards)
     given = {"data": data, "objective": objective, "versions": versions}
     return datasets.Dataset.from_generator(
@@ -50,15 +53,18 @@ def make_map_dataset(data: OpenedDataset, objective: str | None) -> Any:
 def iterate_all_rows(
     data: OpenedDataset, objective: str | None, versions: tuple[Any, ...]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all examples. versions: unused here, but ``datasets`` hashes it for its cache."""
+    """Yield the rows of all examples.
+
+    versions: versions of the files. They are not used here, but ``datasets`` hashes them for its cache.
+    """
     return iterate_rows([range(data.examples)], data, objective)
 
 
 def _split_into_shares(data: OpenedDataset) -> list[range]:
-    """Return the range of example numbers of each shard.
+    """Return one range of example numbers for each shard.
 
-    The examples of a mixture alternate between shards. They are split evenly into as many ranges as there are
-    shards.
+    The examples of a mixture come from several shards in turn. They are divided evenly into as many ranges as
+    there are shards.
     """
     if isinstance(data, MixedExamples):
         shares = len(data.shards)
@@ -70,7 +76,10 @@ def _split_into_shares(data: OpenedDataset) -> list[range]:
 def iterate_rows(
     numbers: list[range], data: OpenedDataset, objective: str | None, epoch: SharedEpoch | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the examples with these numbers. ``datasets`` splits the list among its workers."""
+    """Yield the rows of the examples with these numbers.
+
+    numbers: ranges of example numbers. ``datasets`` divides this list among its workers.
+    """
     if objective is not None:
         find_objective(objective)
     if epoch is not None:

@@ -1,4 +1,4 @@
-"""Examples as padded NumPy rows, under the input names of Hugging Face's models.
+"""Examples as padded NumPy arrays, under the input names of Hugging Face's models.
 
 This module imports NumPy.
 """
@@ -18,15 +18,17 @@ from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.rows import pad_examples
 
 Rows = dict[str, Array]
-"""Padded rows [N, S] or [N], int64, by the model's input name."""
+"""Padded arrays of int64 by the name of the model's input. Their shape is [N, S] or [N], for N examples of
+length S.
+"""
 
-_MOST_IDS = (1 << 32) - 1  # most ids in a batch, since its end offsets are uint32
+_MOST_IDS = (1 << 32) - 1  # largest number of ids in a batch, because its end offsets are uint32
 
 
 def make_model_rows(batch: ExampleBatch, layout: ShardLayout, *, labelled: bool = True) -> Rows:
-    """Return the batch's model inputs and labels as padded rows, as the objective declares them.
+    """Return the model's inputs and labels for a batch, as padded arrays that the objective declares.
 
-    labelled: False leaves out the labels of masked words, for examples without masks.
+    labelled: False leaves out the labels of masked tokens, for examples without masks.
     """
     objective = find_objective(layout.objective)
     fields = objective.model_fields
@@ -37,14 +39,16 @@ def make_model_rows(batch: ExampleBatch, layout: ShardLayout, *, labelled: bool 
 
 
 def iterate_row_batches(data: OpenedDataset, size: int) -> Iterator[Rows]:
-    """Yield all examples in order as padded rows, ``size`` at a time."""
+    """Yield all examples in order as padded arrays, with ``size`` examples in each batch."""
     labelled = not find_unmasked_directories(data)
     for batch in _iterate_batches(data, size):
         yield make_model_rows(batch, data.layout, labelled=labelled)
 
 
 def iterate_column_batches(data: OpenedDataset, size: int) -> Iterator[dict[str, Array]]:
-    """Yield all examples in order as the objective's columns without padding, ``size`` examples at a time."""
+    """Yield all examples in order as the objective's columns without padding, with ``size`` examples in each
+    batch.
+    """
     for batch in _iterate_batches(data, size):
         yield {column.name: getattr(batch, column.name) for column in batch.columns()}
 
@@ -56,10 +60,15 @@ def _iterate_batches(data: OpenedDataset, size: int) -> Iterator[ExampleBatch]:
 def iterate_ordered_rows(
     data: OpenedDataset, *, batch_size: int, seed: int, epoch: int, rank: int, world: int, start: int
 ) -> Iterator[Rows]:
-    """Yield the batches that this rank (process of distributed training) gets in an epoch, in fairseq's
-    order, from batch ``start`` on.
+    """Yield the batches of an epoch that belong to one process of distributed training, in fairseq's order.
 
-    All ids are held in memory. SettingsError for settings that fairseq's order does not allow.
+    All token ids are in memory.
+
+    rank: index of the process.
+    world: number of processes.
+    start: index of the first batch to yield.
+
+    Raises SettingsError for settings for which fairseq's order does not exist.
     """
     if start < 0:
         raise SettingsError(f"start is {start}, expected a batch's number, 0 or more")

@@ -1,4 +1,4 @@
-"""A dataset as a ``tf.data.Dataset``, and the feature spec of its TFRecord shards.
+"""A dataset as a ``tf.data.Dataset``, and the feature spec (names and types) of its TFRecord shards.
 
 This module imports TensorFlow and NumPy.
 """
@@ -22,7 +22,7 @@ _ROWS = 256
 def make_feature_spec(data: OpenedDataset) -> dict[str, Any]:
     """Return the feature spec with which ``tf.io.parse_example`` parses the dataset's TFRecords.
 
-    SettingsError for packed rows.
+    Raises SettingsError for packed rows.
     """
     layout = data.layout
     if layout.packing is not None:
@@ -39,10 +39,12 @@ def make_feature_spec(data: OpenedDataset) -> dict[str, Any]:
 
 
 def make_tensorflow_dataset(data: OpenedDataset, objective: str | None, batch_size: int | None) -> Any:
-    """Return a ``tf.data.Dataset`` with the tensors that ``tf.io.parse_example`` returns for TFRecords of the
-    examples.
+    """Return a ``tf.data.Dataset`` of the examples.
 
-    The shards may be in any container. batch_size: number of rows [N, S], or None for single examples [S].
+    Its tensors are those that ``tf.io.parse_example`` returns for TFRecord files. The shards may have any
+    file format.
+
+    batch_size: number of examples N in tensors of shape [N, S]. None gives single examples of shape [S].
     """
     if data.layout.remask:
         raise SettingsError(
@@ -54,14 +56,14 @@ def make_tensorflow_dataset(data: OpenedDataset, objective: str | None, batch_si
         for name, field in fields.items()
     }
 
-    def rows() -> Iterator[dict[str, Array]]:
+    def iterate_row_arrays() -> Iterator[dict[str, Array]]:
         if objective is not None:
             find_objective(objective)
         for batch in columns.regroup_batches(data.read_range(range(data.examples)), batch_size or _ROWS):
             found = pad_examples(batch, data.layout, fields)
             yield {name: values.reshape(len(batch), -1) for name, values in found.items()}
 
-    found = tf.data.Dataset.from_generator(rows, output_signature=signature)
+    found = tf.data.Dataset.from_generator(iterate_row_arrays, output_signature=signature)
     if batch_size is not None:
         return found.apply(tf.data.experimental.assert_cardinality(-(-data.examples // batch_size)))
     return found.unbatch().apply(tf.data.experimental.assert_cardinality(data.examples))

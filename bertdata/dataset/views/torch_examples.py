@@ -1,4 +1,4 @@
-"""Examples for torch's DataLoader: a stream that its workers share, a map-style dataset, and a collator.
+"""Examples for torch's DataLoader: a stream divided among its workers, a map-style dataset, and a collator.
 
 This module imports torch and NumPy.
 """
@@ -23,7 +23,7 @@ from bertdata.records import ShardLayout
 
 
 class TorchExamples(IterableDataset[Any]):
-    """The examples of a rank (a process of distributed training) as an iterable dataset. Picklable.
+    """The examples of one process (rank) of distributed training as an iterable dataset. It can be pickled.
 
     Each example is read by exactly one DataLoader worker.
     """
@@ -37,7 +37,9 @@ class TorchExamples(IterableDataset[Any]):
         self._epoch = SharedEpoch(data)
 
     def set_epoch(self, epoch: int) -> None:
-        """Use the masks of this epoch from the next iteration on. transformers' Trainer calls this."""
+        """Set the epoch, whose masks are used from the next iteration on. The Trainer of transformers calls
+        this.
+        """
         self._epoch.set(epoch)
 
     def __iter__(self) -> Iterator[Any]:
@@ -48,7 +50,9 @@ class TorchExamples(IterableDataset[Any]):
 
 
 class TorchExamplesByNumber(Dataset[Any]):
-    """The examples as a map-style dataset, for a DataLoader with shuffling or a sampler. Picklable."""
+    """The examples as a map-style dataset, for a DataLoader that shuffles or has a sampler. It can be
+    pickled.
+    """
 
     def __init__(self, data: OpenedDataset, objective: str | None) -> None:
         super().__init__()
@@ -58,7 +62,7 @@ class TorchExamplesByNumber(Dataset[Any]):
         self._found = -1, ExamplesByNumber(data, objective)
 
     def set_epoch(self, epoch: int) -> None:
-        """Use the masks of this epoch from now on. transformers' Trainer calls this."""
+        """Set the epoch, whose masks are used from now on. The Trainer of transformers calls this."""
         self._epoch.set(epoch)
 
     def __len__(self) -> int:
@@ -68,7 +72,7 @@ class TorchExamplesByNumber(Dataset[Any]):
         return self._examples().get(index)
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
-        """Return the examples of a batch. DataLoader calls this with the indices of its sampler."""
+        """Return the examples of a batch. DataLoader calls this with the indices from its sampler."""
         return self._examples().get_several(numbers)
 
     def _examples(self) -> ExamplesByNumber:
@@ -79,13 +83,15 @@ class TorchExamplesByNumber(Dataset[Any]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Collator:
-    """Callable that turns examples into the tensors of a batch, under Hugging Face's names. Picklable.
+    """Function object that makes the tensors of a batch from examples. It can be pickled.
 
-    Returns ``input_ids``, ``attention_mask`` and the objective's other inputs, all int64 and padded to the
-    layout's length. For BERT these are all inputs of ``transformers.BertForPreTraining``: also
-    ``token_type_ids``, ``labels`` with -100 at unmasked positions, and the label of the pair.
+    The tensors have Hugging Face's names: ``input_ids``, ``attention_mask`` and the objective's other inputs.
+    All are int64 and padded to the length of the layout. For BERT they are all inputs of
+    ``transformers.BertForPreTraining``, that is, also ``token_type_ids``, ``labels`` with -100 at positions
+    that are not masked, and the label of the pair.
 
-    masker: draws new masks for each batch from torch's random generator. Stored masks are then ignored.
+    masker: draws new masks for each batch with torch's random generator. The masks stored in the examples are
+        then not used.
     """
 
     layout: ShardLayout
@@ -101,9 +107,10 @@ class Collator:
 
 
 def _make_draws(examples: int, masker: Masker) -> Draws:
-    """Return the random draws for a batch's masks, from a key that torch's generator draws per batch.
+    """Return the random numbers for the masks of a batch, from a key that torch's generator draws for each
+    batch.
 
-    DataLoader workers have different seeds, so no two batches get the same key.
+    DataLoader workers have different seeds, so two batches do not get the same key.
     """
     key = int(torch.randint(1 << 62, ()))
     rate = masker.settings.masked_lm_prob

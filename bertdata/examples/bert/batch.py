@@ -1,4 +1,4 @@
-"""Columns of BERT's examples."""
+"""The example type and the batch type of BERT's objective."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,7 +9,11 @@ from bertdata.records import IDS_ENDS, Buffer, Example, ExampleBatch, column
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BertExample(Example):
-    """Example ``[CLS] A [SEP] B [SEP]``. The fields are those of BertBatch for one example."""
+    """One example ``[CLS] A [SEP] B [SEP]``.
+
+    ``BertBatch`` describes the attributes, with one item per example. Here they hold the values of this
+    example.
+    """
 
     first_length: int
     positions: list[int]
@@ -21,7 +25,7 @@ class BertExample(Example):
 class BertBatch(ExampleBatch):
     """N examples ``[CLS] A [SEP] B [SEP]`` without padding, masks applied.
 
-    first_lengths: number of ids of segment 0, which is ``[CLS] A [SEP]``.
+    first_lengths: number of ids of segment A with its special tokens, ``[CLS] A [SEP]``.
     positions: masked positions, ascending. Example i has ``positions[mask_ends[i-1]:mask_ends[i]]``.
     labels: the original id at each masked position.
     next_labels: 1 if B is a random segment, 0 if B follows A.
@@ -38,8 +42,10 @@ class BertBatch(ExampleBatch):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BertExampleOfWords(BertExample):
-    """One example with a bit for each id: 1 if a word starts there. Special tokens and the ids right after
-    them also have a 1.
+    """BertExample that also stores where words start.
+
+    word_starts: one item per id. It is 1 if a word starts at this id, at each special token and at the id
+    right after a special token, else 0.
     """
 
     word_starts: list[int]
@@ -47,7 +53,7 @@ class BertExampleOfWords(BertExample):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class BertBatchOfWords(BertBatch):
-    """N examples with word starts."""
+    """BertBatch that also stores where words start. ``BertExampleOfWords`` describes ``word_starts``."""
 
     example_type: ClassVar[type[Example]] = BertExampleOfWords
 

@@ -20,10 +20,12 @@ def make_bert_examples(
 ) -> MadeExamples:
     """Make all examples of the documents, in the order in which they are written.
 
-    The documents are shuffled and then read dupe_factor times. Each pair of segments is masked as soon as it
-    is made. At the end the examples are shuffled. All draws come from one random stream with the seed
-    random_seed.
-    batch_type: class of the batches, which says whether examples include word starts.
+    The documents are shuffled and then read dupe_factor times. Each pair of segments is masked before the
+    next pair is drawn. At the end the examples are shuffled. All random numbers come from one stream with the
+    seed random_seed.
+
+    batch_type: class of the returned batches, BertBatch or BertBatchOfWords, which also stores where words
+    start.
     """
     native = use_native(engine or default_engine())
     maker = NativeExamples if native else ReferenceExamples
@@ -31,7 +33,10 @@ def make_bert_examples(
 
 
 class NativeExamples(KernelExamples):
-    """Examples in the C++ kernel's compact form: spans of the documents' ids, and masks."""
+    """BERT's examples, made by the C++ kernel.
+
+    To save memory, the kernel stores an example as ranges of ``documents.ids`` and its masks.
+    """
 
     def __init__(
         self,
@@ -47,7 +52,7 @@ class NativeExamples(KernelExamples):
             documents.document_ends,
             rules=kernels.BertRules(
                 max_seq_length=settings.max_seq_length,
-                # an example cannot have more masks than ids
+                # An example cannot have more masks than ids.
                 max_predictions=min(settings.max_predictions_per_seq, settings.max_seq_length),
                 dupe_factor=settings.dupe_factor,
                 masked_lm_prob=masking.masked_lm_prob,
@@ -56,8 +61,8 @@ class NativeExamples(KernelExamples):
                 short_seq_prob=settings.short_seq_prob,
                 whole_word_mask=settings.whole_word_mask,
                 masks=settings.masks,
-                fills_predictions=settings.habits.fills_predictions,
-                own_next_label=settings.habits.own_next_label,
+                fills_predictions=settings.dialect_rules.fills_predictions,
+                own_next_label=settings.dialect_rules.own_next_label,
                 cls=vocabulary.role("cls"),
                 sep=vocabulary.role("sep"),
                 mask=vocabulary.role("mask") if settings.masks else 0,

@@ -1,4 +1,4 @@
-"""BERT's objective of 2018."""
+"""The objective of BERT (2018): predict masked words, and whether segment B follows segment A in the text."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -17,15 +17,16 @@ from bertdata.records import Documents, MadeExamples, ShardLayout, Vocabulary
 from schemas import load_schema
 
 _MOST_SINGLE = 0.9
-"""Share of one-sentence documents above which a warning is given, because segment B is then random in most
-examples.
+"""A warning is given if a larger share of the documents than this has only one sentence.
+
+Segment B of such a document is always a random one, so most examples would get the same label.
 """
 
 _NEXT_SENTENCE = PairWords("next sentence", "follows", "random", "next_sentences")
 
 
 class BertObjective(Objective):
-    """Objective of masked words in two segments, and of whether the second segment follows the first."""
+    """BERT's objective: predict masked words in two segments, and whether segment B follows segment A."""
 
     settings_type = BertSettings
     batch_type: type[BertBatch] = BertBatch
@@ -54,7 +55,7 @@ class BertObjective(Objective):
 
 
 class BertObjectiveOfWords(BertObjective):
-    """BERT's objective with word starts stored next to the ids."""
+    """BERT's objective whose examples also store where words start."""
 
     batch_type = BertBatchOfWords
     of_words = ""
@@ -66,7 +67,12 @@ BERT_OF_WORDS = BertObjectiveOfWords(BertObjective.of_words, with_word_starts(lo
 
 
 def warn_of_single_sentences(documents: Documents, name: str) -> list[str]:
-    """Return a warning if too few documents have several sentences to make useful next-sentence labels."""
+    """Return a warning if most documents have only one sentence, else an empty list.
+
+    The label that says whether segment B follows A is useful only if documents have several sentences.
+
+    name: name of the input, for the message.
+    """
     if documents.documents == 1 and documents.sentences > 1:
         return [
             f"{name}: no blank line, so the text is one document: every random next sentence comes from that "

@@ -1,4 +1,6 @@
-"""Pure-Python twin of BERT's kernel: passes over the documents, masks, and the final shuffle."""
+"""Pure-Python twin of BERT's kernel: it reads the documents several times, draws masks and shuffles the
+examples.
+"""
 
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.bert.settings import BertSettings
@@ -14,7 +16,8 @@ from bertdata.records import Documents, Example, Vocabulary
 class ReferenceExamples(ListedExamples):
     """BERT's examples of the documents, made in pure Python.
 
-    The order of the random draws is the specification: the C++ kernel makes the same draws.
+    The random numbers are drawn in the order that the specification prescribes, which is also that of the C++
+    kernel.
     """
 
     def __init__(
@@ -27,17 +30,17 @@ class ReferenceExamples(ListedExamples):
         examples: list[Example] = []
         stream, maker = (
             RandomStream(settings.random_seed),
-            _Maker(documents, vocabulary, settings, batch_type),
+            _ExampleMaker(documents, vocabulary, settings, batch_type),
         )
-        # One stream for everything: shuffle the documents, then for each pair draw its segments and its
-        # masks, then shuffle the examples. A single additional draw would change all that follow.
+        # One random stream is used for everything: it shuffles the documents, draws the segments and masks of
+        # each pair, and shuffles the examples. A single additional draw would change all draws after it.
         shuffled = index_sentences(documents)
         stream.shuffle(shuffled)
         held: set[int] = set()
         for _ in range(settings.dupe_factor):
             for index in range(len(shuffled)):
-                # The pairs come from a generator, which draws the numbers of the next pair only after this
-                # pair was masked.
+                # The pairs come from a generator. It draws the numbers for a pair only after the pair before
+                # was masked.
                 for pair in make_document_pairs(shuffled, index, stream, settings.pair_rules):
                     held.update(pair[0], pair[1])
                     examples.append(maker.make(pair, stream))
@@ -46,7 +49,7 @@ class ReferenceExamples(ListedExamples):
         super().__init__(examples, batch_type, wide=vocabulary.wide, lost=lost)
 
 
-class _Maker:
+class _ExampleMaker:
     """Makes the example ``[CLS] a [SEP] b [SEP]`` from a pair of segments.
 
     A segment is a list of indices into ``documents.ids``.
@@ -75,7 +78,8 @@ class _Maker:
         If the settings ask for no masks, masks are drawn too and then discarded. The random stream then
         continues as in a run with masks, so both runs give the same examples apart from the masks.
         """
-        # Segments are lists of indices, so that the word starts of their ids can be looked up as well.
+        # The segments are lists of indices into ``documents.ids``. Look up their ids here. The same indices
+        # also give the word starts below.
         a, b, next_label = pair
         a_ids, b_ids = ([self._ids[place] for place in segment] for segment in (a, b))
         original = [self._cls, *a_ids, self._sep, *b_ids, self._sep]

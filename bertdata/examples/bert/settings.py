@@ -1,4 +1,4 @@
-"""Settings of BERT's objective, and the ways in which the original programs differ."""
+"""Settings of BERT's objective, and the ways in which BERT's programs differ."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,25 +11,26 @@ from bertdata.records import ShardLayout
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PairHabits:
-    """How one dialect (the program whose files are reproduced) makes pairs and masks.
+class DialectRules:
+    """How one program for BERT's data makes pairs of segments and masks.
 
-    own_next_label: next-sentence label if ten draws of a random document all gave the example's document.
-    fills_predictions: long examples get additional masks, so that at most a fixed number of ids stays
-    unmasked, as in Graphcore's program.
+    own_next_label: the label if ten draws of a random document all gave the example's own document. 1 means
+    that segment B counts as random, 0 that it counts as following A.
+    fills_predictions: True gives long examples additional masks, so that at most ``max_seq_length -
+    max_predictions_per_seq`` ids stay unmasked, as in Graphcore's program.
     """
 
     own_next_label: Literal[0, 1] = 1
     fills_predictions: bool = False
 
 
-HABITS = {
-    "mlperf": PairHabits(),
-    "google": PairHabits(),
-    "nvidia": PairHabits(own_next_label=0),
-    "graphcore": PairHabits(fills_predictions=True),
+RULES_BY_DIALECT = {
+    "mlperf": DialectRules(),
+    "google": DialectRules(),
+    "nvidia": DialectRules(own_next_label=0),
+    "graphcore": DialectRules(fills_predictions=True),
 }
-"""The PairHabits of each dialect (program that bertdata imitates)."""
+"""The DialectRules of each dialect. A dialect is the program whose files are reproduced."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +45,9 @@ class BertSettings(ExampleSettings):
     )
     whole_word_mask: bool = repeat_setting(MaskingSettings, "whole_word_mask")
     remask: bool = setting(
-        False, "write masked positions first, in Graphcore's order (TFRecord only)", record="container"
+        False,
+        "put the masked tokens of an example before all others, as Graphcore's program does (TFRecord only)",
+        record="container",
     )
     masks: bool = setting(True, "mask token ids; without masks, examples are masked when they are loaded")
     mask_share: float = repeat_setting(MaskingSettings, "mask_share")
@@ -55,7 +58,7 @@ class BertSettings(ExampleSettings):
         super(BertSettings, self).__post_init__()
         self.check_predictions()
         require(self.dupe_factor >= 1, f"dupe_factor is {self.dupe_factor}, expected 1 or more")
-        _ = self.masking  # checks its settings
+        _ = self.masking  # Making the masking settings checks their values.
         short = self.short_seq_prob
         require(0 <= short <= 1, f"short_seq_prob is {short}, expected a probability from 0 to 1")
         require(
@@ -63,7 +66,7 @@ class BertSettings(ExampleSettings):
             f"remask needs the container tfrecord: {self.format} holds examples in their usual order",
         )
         require(
-            not (self.remask and not self.habits.fills_predictions),
+            not (self.remask and not self.dialect_rules.fills_predictions),
             f"remask needs the dialect graphcore: those of {self.dialect} have too few masks",
         )
         require(
@@ -81,15 +84,15 @@ class BertSettings(ExampleSettings):
         )
 
     @property
-    def habits(self) -> PairHabits:
-        return HABITS[self.dialect]
+    def dialect_rules(self) -> DialectRules:
+        return RULES_BY_DIALECT[self.dialect]
 
     @property
     def pair_rules(self) -> PairRules:
         return PairRules(
             max_tokens=self.max_seq_length - 3,
             short_seq_prob=self.short_seq_prob,
-            own_label=self.habits.own_next_label,
+            own_label=self.dialect_rules.own_next_label,
         )
 
     @property
@@ -105,13 +108,14 @@ class BertSettings(ExampleSettings):
             whole_word_mask=self.whole_word_mask,
             never_masked=("cls", "sep"),
             joins_over_special=True,
-            most_unmasked=unmasked if self.habits.fills_predictions else None,
+            most_unmasked=unmasked if self.dialect_rules.fills_predictions else None,
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings by name, in the form that older manifests have.
+        """Return the settings by name, as a manifest stores them.
 
-        ``masks`` is left out if True, and the shares of masked ids are left out if they are the defaults.
+        Two kinds of settings are left out, so that manifests stay equal to those of older versions: ``masks``
+        if it is True, and the three shares of masked ids if all have their default values.
         """
         found = super(BertSettings, self).as_json()
         if self.masks:

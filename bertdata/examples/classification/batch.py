@@ -1,4 +1,4 @@
-"""Columns of fine-tuning examples with a label or a score."""
+"""The example types and batch types of fine-tuning examples with a label or a score."""
 
 import struct
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ SCORE = ColumnGroup(name="score")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelledExample(Example):
-    """Example ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]`` with its label, which is a number."""
+    """Example ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]`` with the number of its label."""
 
     first_length: int
     label: int
@@ -21,7 +21,9 @@ class LabelledExample(Example):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LabelledBatch(ExampleBatch):
-    """N labelled examples without padding. The first ``first_lengths[i]`` ids of example i are segment 0."""
+    """N labelled examples without padding. In example i, the first ``first_lengths[i]`` ids belong to segment
+    A.
+    """
 
     example_type: ClassVar[type[Example]] = LabelledExample
 
@@ -31,7 +33,10 @@ class LabelledBatch(ExampleBatch):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoredExample(Example):
-    """One example with a score. The score is stored as the upper and lower 16 bits of a 32-bit float."""
+    """One example with a score.
+
+    The score is stored as a 32-bit float, in two halves: its upper and its lower 16 bits.
+    """
 
     first_length: int
     score_high: int
@@ -39,14 +44,15 @@ class ScoredExample(Example):
 
     @property
     def score(self) -> float:
-        """The score, rounded to 32 bits."""
+        """The score, rounded to a 32-bit float."""
         found: float = struct.unpack("<f", struct.pack("<HH", self.score_low, self.score_high))[0]
         return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ScoredBatch(ExampleBatch):
-    """N scored examples without padding. The first ``first_lengths[i]`` ids of example i are segment 0.
+    """N scored examples without padding. In example i, the first ``first_lengths[i]`` ids belong to segment
+    A.
 
     Columns can only hold integers. Each score is therefore stored as the upper and lower 16 bits of a 32-bit
     float, which keeps it exact.
@@ -60,6 +66,6 @@ class ScoredBatch(ExampleBatch):
 
 
 def split_score(score: float) -> tuple[int, int]:
-    """Return the 32 bits of the score's float32 as two integers: the upper and the lower 16 bits."""
+    """Return the two halves of the score as a 32-bit float: its upper and its lower 16 bits as integers."""
     low, high = struct.unpack("<HH", struct.pack("<f", score))
     return high, low

@@ -1,4 +1,4 @@
-"""Objectives of labelled and of scored examples."""
+"""The objectives of predicting a label and of predicting a score."""
 
 from collections import Counter
 from typing import Any
@@ -12,7 +12,7 @@ from schemas import load_schema
 
 
 class LabelCounts(ObjectiveCounts):
-    """Number of examples of each label."""
+    """How many examples have each label."""
 
     def __init__(self) -> None:
         self._labels = Counter[int]()
@@ -33,7 +33,7 @@ class LabelCounts(ObjectiveCounts):
 
 
 class ClassificationObjective(FineTuningObjective):
-    """Objective of predicting an example's label."""
+    """Objective of fine-tuning examples with labels: predict the label of an example."""
 
     batch_type = LabelledBatch
     task = "classification"
@@ -42,7 +42,7 @@ class ClassificationObjective(FineTuningObjective):
         return LabelCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """Return the label, then each segment in words."""
+        """Return a text with the example's label, and then a line with the tokens of each segment."""
         padding = layout.max_seq_length - len(example.ids)
         lines = describe_segments(example.ids, example.first_length, words)
         return "\n".join(
@@ -51,13 +51,13 @@ class ClassificationObjective(FineTuningObjective):
 
 
 class RegressionObjective(FineTuningObjective):
-    """Objective of predicting an example's score."""
+    """Objective of fine-tuning examples with scores: predict the score of an example."""
 
     batch_type = ScoredBatch
     task = "classification"
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """Return the score, then each segment in words."""
+        """Return a text with the example's score, and then a line with the tokens of each segment."""
         padding = layout.max_seq_length - len(example.ids)
         lines = describe_segments(example.ids, example.first_length, words)
         return "\n".join(

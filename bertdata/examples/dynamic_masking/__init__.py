@@ -1,1 +1,1 @@
-"""Masks drawn when examples are loaded. They depend only on the seed, the epoch and the example."""
+"""Masks that are drawn when examples are loaded. They depend only on the seed, the epoch and the example."""

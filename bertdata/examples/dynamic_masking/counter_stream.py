@@ -1,4 +1,5 @@
-"""Counter-based random streams, one for each example: Philox4x32-10 (Salmon et al. 2011).
+"""Random streams that are computed from a counter, one stream per example: Philox4x32-10 (Salmon et al.
+2011).
 
 Philox has no state. Its output is a function of a 64-bit key and a 128-bit counter. Here the key is a digest
 of seed, epoch and shard. The counter contains the example's number in the shard and the number of the block
@@ -20,7 +21,10 @@ Words = tuple[int, int, int, int]
 
 
 def derive_shard_key(seed: int, epoch: int, shard: str) -> int:
-    """Return the key of a shard's examples in an epoch: 8 bytes of BLAKE2b of ``masks/SEED/EPOCH/SHARD``."""
+    """Return the Philox key for all examples of a shard in an epoch.
+
+    The key is a BLAKE2b digest of 8 bytes over the text ``masks/SEED/EPOCH/SHARD``.
+    """
     return int.from_bytes(blake2b(f"masks/{seed}/{epoch}/{shard}".encode(), digest_size=8).digest(), "little")
 
 
@@ -28,8 +32,8 @@ def compute_philox(counter: Words, key: tuple[int, int]) -> Words:
     """Return the four 32-bit outputs of the random generator Philox4x32-10 for a counter and a key."""
     a, b, c, d = counter
     first, second = key
-    # Each round multiplies two of the four words and mixes the halves of the products with the other two
-    # words and the key, which itself changes by a constant.
+    # In each round, two of the four words are multiplied. The halves of the products are mixed with the other
+    # two words and the key. The key itself changes by a constant after each round.
     for _ in range(_ROUNDS):
         low, high = _MULTIPLIERS[0] * a, _MULTIPLIERS[1] * c
         a, b = (high >> 32) ^ b ^ first, high & _WORD
@@ -41,7 +45,8 @@ def compute_philox(counter: Words, key: tuple[int, int]) -> Words:
 class CounterStream:
     """Random stream of one example.
 
-    Its counters are (block, 0, low and high 32 bits of the example's number).
+    The counter that Philox gets has four words: the number of the block of outputs, 0, and the low and high
+    32 bits of the example's number.
     """
 
     def __init__(self, key: int, example: int) -> None:
@@ -58,10 +63,10 @@ class CounterStream:
         return self._words.pop(0)
 
     def below(self, limit: int) -> int:
-        """Return an integer in [0, limit), for a limit of at most 2**32.
+        """Return a random integer from 0 to ``limit - 1``. ``limit`` is at most 2**32.
 
-        The result is the upper half of output x limit. An output is drawn again while the lower half is below
-        2**32 mod limit, which makes all integers equally likely (Lemire 2019).
+        The result is the upper half of the product of a 32-bit output and ``limit``. If the lower half is
+        below 2**32 mod limit, another output is drawn. This makes all integers equally likely (Lemire 2019).
         """
         product = self.word() * limit
         while product & _WORD < (1 << 32) % limit:
@@ -70,12 +75,12 @@ class CounterStream:
 
 
 def make_pass_keys(documents: Documents, seed: int, passes: int) -> list[int]:
-    """Return the Philox keys for masks that are written to files: one key for each pass over the text.
+    """Return the Philox key of each pass over the text, for masks that are written to files.
 
-    The key is made like the key of an epoch, with the number of the pass instead of the epoch. A block's
-    masks are a function of the seed, the pass, the text and the block's number in the text. The text is part
-    of the key, as the CRC-32 of its ids, because all parts of a corpus have the same seed and would otherwise
-    get the same draws.
+    The masks of a block depend on the seed, the pass, the text and the block's number in the text. The keys
+    are derived as those of epochs, with the number of the pass instead of the epoch, and the CRC-32 of the
+    text's ids instead of the shard's name. Without the CRC-32 all input files would get the same draws,
+    because they have the same seed.
     """
     text = f"{crc32(documents.ids):08x}"
     return [derive_shard_key(seed, number, text) for number in range(passes)]

@@ -23,34 +23,38 @@ from bertdata.records import ExampleBatch, Vocabulary
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Draws:
-    """Arguments of the masks of N examples, apart from their ids.
+    """What determines the masks of N examples besides their ids: random stream and share of masked ids.
 
-    keys: key of each example's shard and epoch (``counter_stream.derive_shard_key``).
-    numbers: index of each example in its shard.
-    rates: share of each example's ids to mask.
+    keys: for each example, the key of its shard and epoch (``counter_stream.derive_shard_key``).
+    numbers: for each example, its index in its shard.
+    rates: for each example, the share of its ids to mask.
     """
 
     keys: Array  # uint64 (N,)
     numbers: Array  # uint64 (N,)
-    rates: Array  # float64 (N,)
+    rates: Array  # 64-bit floats, one per example
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class DrawnMasks:
-    """The masks of N examples. Example i has ``counts[i]`` masked positions, counted from its first id.
+    """The masks that were drawn for N examples.
 
+    Row i of ``positions`` and ``labels`` belongs to example i. Its first ``counts[i]`` items are used.
+
+    positions: masked positions, counted from the example's first id.
     labels: the original id at each masked position.
+    counts: number of masked positions of each example.
     """
 
-    positions: Array  # int32 (N, P), zeros after the example's masked positions
-    labels: Array  # int32 (N, P), zeros after the example's labels
+    positions: Array  # int32 of shape (N, P), with zeros after the masked positions of each example
+    labels: Array  # int32 of shape (N, P), with zeros after the labels of each example
     counts: Array  # int32 (N,)
 
 
 class Masker:
-    """Object that draws new masks for examples with the ids of one vocabulary. It can be pickled.
+    """Draws new masks for loaded examples whose ids belong to one vocabulary. It can be pickled.
 
-    first_epoch: number of a training run's first epoch.
+    first_epoch: the number of the first epoch in a training run, 0 or 1.
     """
 
     first_epoch = 0
@@ -60,7 +64,7 @@ class Masker:
         self._kernel = self._make_kernel() if use_native(engine) else None
 
     def _make_kernel(self) -> Any:
-        return kernels.DynamicMasker(**self._rules.for_kernel())
+        return kernels.DynamicMasker(**self._rules.make_kernel_arguments())
 
     def __reduce__(self) -> tuple[type["Masker"], tuple[object, ...]]:
         return Masker, (self._rules, self._engine)
@@ -71,27 +75,31 @@ class Masker:
 
     @property
     def counts_vary(self) -> bool:
-        """True if the number of an example's masks is random, not a function of its length and the rate."""
+        """True if the number of masks of an example is drawn at random.
+
+        Otherwise it is computed from the example's length and the share of ids to mask.
+        """
         return self.settings.mask_counts == "drawn"
 
     @property
     def never_masked(self) -> bytes:
-        """One byte per id: 1 if the id is never masked, else 0."""
+        """For each id of the vocabulary a byte, which is 1 if the id is never masked, else 0."""
         return self._rules.never_masked
 
     @property
     def needs_starts(self) -> bool:
-        """True if the examples must include word starts.
+        """True if the examples must store where words start.
 
-        Masking whole words needs them if the vocabulary does not say which ids continue a word.
+        This is so if whole words are masked and the vocabulary does not say which ids continue a word.
         """
         return self._rules.needs_starts
 
     def streams(self, seed: int, epoch: int, shard: str, before: int, numbers: Array) -> tuple[Array, Array]:
-        """Return the keys and numbers (see Draws) of a shard's examples, uint64 (N,) each.
+        """Return the random stream of each example of a shard: its key and its number (see ``Draws``), uint64
+        (N,) each.
 
         shard: name of the shard.
-        before: number of examples in all earlier shards. Only derived classes use this number.
+        before: number of examples in all earlier shards. This base class does not use it.
         numbers: indices of the examples in the shard, uint64.
         """
         return np.full(len(numbers), derive_shard_key(seed, epoch, shard), np.uint64), numbers
@@ -99,19 +107,22 @@ class Masker:
     def mask(
         self, ids: Array, starts: Array, lengths: Array, draws: Draws, word_starts: Array | None = None
     ) -> DrawnMasks:
-        """Mask examples in place.
+        """Draw masks for examples and write the masked ids into ``ids``.
 
-        Example i is ``ids[starts[i]:starts[i] + lengths[i]]``. Examples do not overlap and starts ascend.
-        ids: int32, unmasked.
-        word_starts: 1 for each id where a word starts, else 0. None if the vocabulary says which ids continue
-        a word. DatasetError if an id is outside the vocabulary.
+        ids: unmasked ids of all examples, int32. Example i is ``ids[starts[i]:starts[i] + lengths[i]]``.
+        starts: index of each example's first id, ascending. Examples must not overlap.
+        lengths: number of ids of each example.
+        draws: random stream of each example and share of its ids to mask.
+        word_starts: for each id 1 if a word starts there, else 0. None if the vocabulary says which ids
+        continue a word.
+        DatasetError if an id is outside the vocabulary.
         """
-        words = self._needed_word_starts(word_starts)
+        words = self._select_word_starts(word_starts)
         positions, labels = np.zeros((2, len(starts), self.settings.max_predictions_per_seq), np.int32)
         masks = DrawnMasks(positions=positions, labels=labels, counts=np.zeros(len(starts), np.int32))
         self._check_ids(ids, starts, lengths)
         if self._kernel is None:
-            self._mask_each(ids, starts, lengths, draws, masks, words)
+            self._mask_one_by_one(ids, starts, lengths, draws, masks, words)
             return masks
         self._kernel.mask(
             ids=ids,
@@ -127,21 +138,23 @@ class Masker:
         )
         return masks
 
-    def _needed_word_starts(self, word_starts: Array | None) -> Array | None:
-        """Return the word starts as bytes if the masks depend on them, else None."""
+    def _select_word_starts(self, word_starts: Array | None) -> Array | None:
+        """Return the word starts as bytes if whole words are masked. Otherwise return None, because the masks
+        do not depend on them.
+        """
         if not self.settings.whole_word_mask:
             return None
         assert word_starts is not None or not self.needs_starts, "the examples have no word starts"
         return None if word_starts is None else word_starts.astype(np.uint8, copy=False)
 
     def mask_batch(self, batch: Any, draws: Draws) -> Any:
-        """Replace the batch's masks by new ones. The batch's type must have masks."""
+        """Return the batch with newly drawn masks instead of its own. The batch's class must have masks."""
         # New masks are drawn from the original ids, as if the examples had been stored without masks.
         batch = remove_masks(batch)
         ids, lengths = np.array(batch.ids, np.int32), columns.compute_lengths(batch.ends)
         word_starts = get_word_starts(batch)
         masks = self.mask(ids, np.asarray(batch.ends) - lengths, lengths, draws, word_starts)
-        # The drawn masks have a fixed width P. Keep only the used part of each row, joined in one array.
+        # The drawn masks are rows of equal length P. Join the used part of each row in one array.
         used = np.arange(masks.positions.shape[1]) < masks.counts[:, np.newaxis]
         drawn = Masks(
             masks.positions[used].astype(np.uint16),
@@ -152,16 +165,18 @@ class Masker:
         return replace(masked, **_flatten_columns(type(batch), self.following(masks, lengths)))
 
     def following(self, masks: DrawnMasks, lengths: Array) -> dict[str, Array]:
-        """Return further columns that depend on the masks. This base class returns none.
+        """Return the batch's further columns that depend on the masks, such as the boundaries of masked
+        spans.
 
-        A derived class can return, for example, the boundaries of masked spans. Each column has shape (N, P),
-        of which only the first items of each row are used. An array of shape (N,) with the number of used
-        items of each example is returned under the name of the batch's column of end offsets.
+        This base class returns none. A derived class returns two kinds of arrays, by name of the column. A
+        column has the shape (N, P), and only the first items of each row are used. The number of used items
+        per example, of shape (N,), has the name of the batch's column of end offsets.
+
         lengths: number of ids of each example.
         """
         return {}
 
-    def _mask_each(
+    def _mask_one_by_one(
         self,
         ids: Array,
         starts: Array,
@@ -200,10 +215,10 @@ def make_masker(vocabulary: Vocabulary, settings: MaskingSettings, engine: Engin
 
 
 def remove_masks(batch: Any) -> Any:
-    """Remove the masks: put the original ids back. The batch's type must have masks."""
+    """Return the batch without masks, with the original ids put back. The batch's class must have masks."""
     batch = columns.convert_to_arrays(batch)
-    # Masked positions count from the example's start. Repeat the start for each of its masks to get indices
-    # in ids, and write the original ids there.
+    # A masked position counts from the start of its example. Add the index of that start to get the index in
+    # ``ids``, and write the original id there.
     starts, masks = batch.ends.astype(np.int64) - columns.compute_lengths(batch.ends), get_masks(batch)
     ids = np.array(batch.ids, np.promote_types(batch.ids.dtype, masks.originals.dtype))
     ids[np.repeat(starts, columns.compute_lengths(masks.ends)) + masks.places] = masks.originals
@@ -212,9 +227,11 @@ def remove_masks(batch: Any) -> Any:
 
 
 def _flatten_columns(batch_type: type[ExampleBatch], found: Mapping[str, Array]) -> dict[str, Array]:
-    """Convert columns of shape (N, P) to the flat columns of a batch.
+    """Convert columns of shape (N, P) to the form that a batch has, with the items of all examples one after
+    another.
 
-    found: the columns by name, and under the name of their end offsets the number of items of each example.
+    found: arrays by name of the column. The array of a column has the shape (N, P). The array under the name
+    of its end offsets has the number of used items of each example.
     """
     made: dict[str, Array] = {}
     for ends, items in batch_type.ragged().items():

@@ -1,1 +1,3 @@
-"""ELECTRA's objective: unmasked examples of one or two segments, for detecting replaced tokens."""
+"""ELECTRA's objective: examples of one or two segments without masks. The model detects replaced tokens in
+them.
+"""

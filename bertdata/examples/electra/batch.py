@@ -1,4 +1,4 @@
-"""Columns of ELECTRA's examples."""
+"""The example type and the batch type of ELECTRA's objective."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,9 +9,9 @@ from bertdata.records import Buffer, Example, ExampleBatch, column
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ElectraExample(Example):
-    """Example ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``.
+    """One example ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``.
 
-    first_length: number of ids of segment 0, which is ``[CLS] A [SEP]``.
+    first_length: number of ids of segment A with its special tokens, ``[CLS] A [SEP]``.
     """
 
     first_length: int
@@ -19,7 +19,9 @@ class ElectraExample(Example):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ElectraBatch(ExampleBatch):
-    """N unmasked examples without padding. The first ``first_lengths[i]`` ids of example i are segment 0."""
+    """N unmasked examples without padding. In example i, the first ``first_lengths[i]`` ids belong to segment
+    A.
+    """
 
     example_type: ClassVar[type[Example]] = ElectraExample
 

@@ -12,10 +12,12 @@ from bertdata.records import Documents, MadeExamples, Vocabulary
 
 
 class ElectraMaker:
-    """Makes the examples of several inputs, one input after another, from one random stream.
+    """Makes the examples of all inputs of a run, one input after another. All draws come from one random
+    stream.
 
-    inputs: number of inputs.
-    order: the inputs' indices, sorted by name, in the order in which ELECTRA's program reads the inputs.
+    inputs: number of inputs of the run.
+    order: indices of the inputs in the order in which ELECTRA's program reads them. An index counts the
+    inputs sorted by name.
     """
 
     def __init__(
@@ -36,7 +38,7 @@ class ElectraMaker:
         )
 
     def make(self, documents: Documents) -> MadeExamples:
-        """Make all examples of the next input, in the order of its text."""
+        """Make all examples of the next input, in the order of the input's text."""
         if not self._native:
             return ReferenceElectra(documents, self._vocabulary, self._settings, self._stream)
         made = kernels.ElectraExamples(

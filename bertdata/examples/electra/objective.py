@@ -1,4 +1,4 @@
-"""ELECTRA's objective."""
+"""The objective of ELECTRA. Its examples are stored without masks."""
 
 from typing import Any
 
@@ -14,7 +14,9 @@ from schemas import load_schema
 
 
 class ElectraCounts(ObjectiveCounts):
-    """Counts of ids in first segments (``[CLS]`` and ``[SEP]`` included) and of examples with one segment."""
+    """Counts of the ids in segment A (with ``[CLS]`` and ``[SEP]``), and of the examples that have no segment
+    B.
+    """
 
     def __init__(self) -> None:
         self._first_tokens = self._one_segment = 0
@@ -51,7 +53,7 @@ class ElectraCounts(ObjectiveCounts):
 
 
 class ElectraObjective(Objective):
-    """Objective of unmasked ids in one or two segments. The trainer cannot train with it."""
+    """ELECTRA's objective: unmasked examples of one or two segments. The trainer has no task for it."""
 
     settings_type = ElectraSettings
     batch_type = ElectraBatch
@@ -70,7 +72,7 @@ class ElectraObjective(Objective):
         return ElectraCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """Return each segment in words.
+        """Return a text with the example's size, and then a line with the tokens of each segment.
 
         ::
 

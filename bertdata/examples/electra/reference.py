@@ -1,6 +1,6 @@
-"""Makes ELECTRA's examples from sentences, with the order of random draws of google-research/electra.
+"""Makes ELECTRA's examples in pure Python, with the order of random draws of google-research/electra.
 
-Clark et al. 2020. Pure-Python twin of _native/examples/electra.h.
+Source: Clark et al. 2020. Pure-Python twin of _native/examples/electra.h.
 """
 
 from collections.abc import Iterator
@@ -13,22 +13,26 @@ from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Documents, Vocabulary
 
 ONE_SEGMENT_PROB = 0.1
-"""Probability that an example gets a single segment."""
+"""Probability that an example has only one segment."""
 ONE_SEGMENT_IDS = 100_000
-"""Target length of the first segment in an example with a single segment. It is so long that no sentence is
-left for another segment.
+"""Length in ids that the first segment should reach if the example has only one segment.
+
+No example is that long, so the first segment takes all of the example's sentences.
 """
 SHORT_PROB = 0.05
-"""Probability that the next example gets a random shorter target length."""
+"""Probability that the next example is shorter than the maximum. Its target length is then drawn at random.
+"""
 SHORTEST = 5
-"""The smallest random target length, in ids."""
+"""The smallest target length that can be drawn, in ids."""
 
 
 class ReferenceStream:
-    """The random stream of a run, and the target length of the next example.
+    """The random stream of a run of ELECTRA's program, and the target length of the next example.
 
-    The stream and the target length continue from one input to the next.
-    inputs: number of inputs. ELECTRA's program shuffles their order first, so the stream does so too.
+    Both continue from one input to the next.
+
+    inputs: number of inputs. ELECTRA's program first shuffles the order of its inputs, so this stream makes
+    the same draws.
     """
 
     def __init__(self, settings: ElectraSettings, inputs: int = 1) -> None:
@@ -37,20 +41,22 @@ class ReferenceStream:
         self.longest = self.target = settings.max_seq_length
 
     def make_segments(self, sentences: list[Sentence]) -> tuple[list[int], list[int]]:
-        """Divide an example's sentences into two segments, and draw the target length of the next example.
+        """Divide the sentences of an example into two segments, and draw the target length of the next
+        example.
 
-        The segments are not cut to the maximum length yet.
+        The segments may still be longer than the maximum length.
         """
-        # Draws in this order: one segment or two, then perhaps one for each sentence, then whether the next
-        # example is short, and how short.
+        # The draws have this order: whether the example has one segment, then perhaps one draw for each
+        # sentence, then whether the next example is short, and how short it is.
         is_one = self.random.random() < ONE_SEGMENT_PROB
         wanted = ONE_SEGMENT_IDS if is_one else (self.target - 3) // 2
         first: list[int] = []
         second: list[int] = []
         for sentence in sentences:
-            # The first segment takes sentences that fit into half of the target. A sentence that crosses the
-            # half goes to either segment with equal probability if the second is empty, else to the second.
-            # A later sentence that is short enough still goes to the first, as in ELECTRA's program.
+            # The first segment takes sentences until it has half of the target length. If a sentence crosses
+            # the half and the other segment is still empty, a draw decides between the two segments.
+            # Otherwise the sentence goes to the other segment. As in ELECTRA's program, a later sentence that
+            # is short enough still goes to the first.
             fits = not first or len(first) + len(sentence) < wanted
             may_join = not second and len(first) < wanted
             if fits or (may_join and self.random.random() < 0.5):
@@ -65,9 +71,9 @@ class ReferenceStream:
 def make_segment_pairs(
     documents: list[Document], stream: ReferenceStream
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the two segments of every example, not cut yet.
+    """Yield the two segments of every example. They may still be longer than the maximum length.
 
-    An example is complete when its sentences reach the target length, or at the end of a document.
+    An example is complete when its sentences reach the target length, or when the document ends.
     """
     for document in documents:
         waiting: list[Sentence] = []
@@ -81,7 +87,7 @@ def make_segment_pairs(
 
 
 class ReferenceElectra(ListedExamples):
-    """ELECTRA's examples of the documents, made in pure Python."""
+    """ELECTRA's examples of one input, made from its documents in pure Python."""
 
     def __init__(
         self, documents: Documents, vocabulary: Vocabulary, settings: ElectraSettings, stream: ReferenceStream
@@ -91,7 +97,7 @@ class ReferenceElectra(ListedExamples):
         for first, second in make_segment_pairs(_convert_to_lists(documents), stream):
             first = first[: longest - 2]
             second = second[: max(0, longest - len(first) - 3)]
-            held += len(first) + len(second)  # no sentence is in two examples, so this counts each id once
+            held += len(first) + len(second)  # No sentence is in two examples, so no id is counted twice.
             ids = [cls, *first, sep, *second, *([sep] if second else [])]
             examples.append(ElectraExample(ids=ids, first_length=len(first) + 2))
         lost = documents.tokens - held

@@ -6,15 +6,15 @@ from bertdata.config.declared import setting
 from bertdata.config.settings import ExampleSettings, require
 
 FILES = 1000
-"""Number of files to which ELECTRA's program distributes its examples."""
+"""The number of files among which ELECTRA's program distributes its examples."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ElectraSettings(ExampleSettings):
     """Settings that, together with the text and the vocabulary, determine the bytes of ELECTRA's examples.
 
-    as_original: write the files that ELECTRA's program writes if one process runs it over a directory that
-    contains the parts.
+    as_original: True writes exactly the files that ELECTRA's program writes, when it runs as a single process
+    over a directory with the same input files.
     """
 
     objective: str = setting("electra", "training objective of the examples")
@@ -32,7 +32,7 @@ class ElectraSettings(ExampleSettings):
 
     @property
     def files_of_run(self) -> tuple[str, ...]:
-        """File names of ELECTRA's program if ``as_original``, else empty."""
+        """Names of the files that ELECTRA's program writes, if ``as_original`` is True. Otherwise empty."""
         if not self.as_original:
             return ()
         return tuple(f"pretrain_data.tfrecord-{number}-of-{FILES}" for number in range(FILES))

@@ -1,4 +1,4 @@
-"""fairseq's order of examples, and its batches with a fixed number of examples.
+"""The order in which fairseq sorts examples, and its batches with a fixed number of examples.
 
 Source: fairseq/tasks/masked_lm.py, data/sort_dataset.py, data/iterators.py. Needs NumPy when it is imported.
 """
@@ -32,13 +32,18 @@ def fairseq_batches(
     rank: int = 0,
     world: int = 1,
 ) -> list[Array]:
-    """Return one rank's batches of an epoch, each an array of example numbers.
+    """Return the batches of one rank in an epoch. Each batch is an array of example numbers.
 
-    A batch is ``batch_size`` neighbours in the order of ``order_by_length``. The batches are shuffled with
-    seed + epoch and dealt to the ranks one by one. If the batches do not divide evenly, the last ranks get an
-    empty batch at the end, so that all ranks have equally many.
+    The examples are ordered by ``order_by_length``, and each batch is a run of ``batch_size`` of them. The
+    batches are shuffled with the seed ``seed + epoch``. Batch i then goes to the rank with the number i
+    modulo ``world``. If the batches do not divide evenly, the last ranks get an empty batch at the end, so
+    that all ranks have equally many.
+
+    lengths: number of ids of each example.
     epoch: number of the epoch, from 1.
-    batch_size: below 8 or a multiple of 8, as fairseq requires.
+    batch_size: number of examples in a batch. It is below 8 or a multiple of 8, as fairseq requires.
+    rank: number of this rank (process of distributed training), from 0.
+    world: number of ranks.
     """
     if batch_size < 1 or (batch_size > 8 and batch_size % 8):
         raise SettingsError(f"batch_size is {batch_size}, expected 1 to 8, or a multiple of 8")
@@ -49,14 +54,14 @@ def fairseq_batches(
     shuffled = [
         batches[place] for place in TwisterStream(_check_seed(seed + epoch)).permutation(len(batches))
     ]
-    # 5 batches, 2 ranks: one empty batch is added. Rank 0 has batches 0, 2, 4, rank 1 has 1, 3 and the
-    # empty batch.
+    # For example, 5 batches for 2 ranks need one empty batch more. Rank 0 gets batches 0, 2 and 4. Rank 1
+    # gets batches 1 and 3 and the empty batch.
     shuffled += [order[:0]] * (-len(shuffled) % world)
     return shuffled[rank::world]
 
 
 def _check_seed(seed: int) -> int:
-    """Return the seed. SettingsError unless it has at most 32 bits."""
+    """Return the seed if it has at most 32 bits. Otherwise raise SettingsError."""
     if not 0 <= seed < 1 << 32:
         raise SettingsError(f"the seed of an order is {seed}, expected 0 to {(1 << 32) - 1}")
     return seed

@@ -12,7 +12,7 @@ from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.mlm.blocks import BLANK, BREAKS, cut_blocks
 
 START = 0
-"""Id of ``<s>``, which is put before each block."""
+"""Id of ``<s>``, which begins each block."""
 
 
 def make_fairseq_blocks(ids: Array, ends: Array, breaks: str, tokens_per_sample: int) -> MlmBatch:
@@ -30,17 +30,18 @@ def make_fairseq_blocks(ids: Array, ends: Array, breaks: str, tokens_per_sample:
         raise SettingsError(f"blocks is {breaks!r}, expected one of {', '.join(BREAKS)}")
     if tokens_per_sample < 2:
         raise SettingsError(f"tokens_per_sample is {tokens_per_sample}, expected 2 or more")
-    cut = cut_blocks(compute_lengths(ends).tolist(), breaks, tokens_per_sample - 1)  # one less, for <s>
+    # The limit is one id less, because <s> is added later.
+    cut = cut_blocks(compute_lengths(ends).tolist(), breaks, tokens_per_sample - 1)
     spans = np.array([(start, end) for start, end in cut], np.int64).reshape(-1, 2)
-    # In this mode, and only in this mode, fairseq drops blocks that consist of a blank line.
+    # With breaks "complete_doc" fairseq drops blocks that consist of a blank line. It keeps them otherwise.
     if breaks == "complete_doc":
         spans = spans[spans[:, 1] - spans[:, 0] > BLANK]
     sizes = spans[:, 1] - spans[:, 0] + 1
     block_ends = np.cumsum(sizes)
     firsts = block_ends - sizes
-    # Copy all blocks at once. Position p of a block gets the id of the text at the block's start + p - 1.
-    # Position 0 would get the id before the block, and is overwritten with <s>. np.maximum avoids the
-    # index -1 of the first block.
+    # Copy the ids of all blocks at once. Position p of a block takes the text's id at the block's start + p -
+    # 1, so that position 0 is free for <s>. At first it holds the id before the block, or the first id of the
+    # text if there is none (np.maximum avoids the index -1). It is overwritten with <s> below.
     places = np.repeat(spans[:, 0] - 1 - firsts, sizes) + np.arange(sizes.sum())
     made = np.asarray(ids)[np.maximum(places, 0)].astype(np.uint32)
     made[firsts] = START

@@ -32,7 +32,7 @@ _GROUPS = {IDS, MASKS, WORD_STARTS}
 
 
 class FairseqMasker(Masker):
-    """Draws the masks that a release of fairseq draws. Epochs count from 1. Can be pickled."""
+    """Draws the masks that a release of fairseq draws. Its epochs count from 1. It can be pickled."""
 
     first_epoch = 1
 
@@ -63,9 +63,10 @@ class FairseqMasker(Masker):
         return True
 
     def streams(self, seed: int, epoch: int, shard: str, before: int, numbers: Array) -> tuple[Array, Array]:
-        """Return the seeds of the examples' random streams, and the examples' numbers.
+        """Return the seed of each example's random stream, and each example's number in the dataset.
 
-        fairseq counts examples over the whole dataset, so the examples of earlier shards are added.
+        fairseq numbers examples through the whole dataset, so the number of examples in earlier shards is
+        added.
         """
         of_dataset = numbers + numbers.dtype.type(before)
         return compute_seeds(seed, epoch, of_dataset), of_dataset
@@ -90,14 +91,14 @@ def make_fairseq_masker(
     weights: Sequence[int] | None = None,
     engine: Engine | None = None,
 ) -> FairseqMasker:
-    """Make the masker for a dataset of blocks.
+    """Make the object that masks the blocks of a dataset as fairseq does.
 
-    settings: max_predictions_per_seq 0 means room for every mask that can be drawn.
-    layout: shape of the dataset's examples.
+    settings: settings of the masks. If max_predictions_per_seq is 0, every mask that can be drawn is kept.
+    layout: largest sizes of the dataset's examples.
     release: the release of fairseq to reproduce, one of ``streams.RELEASES``.
-    weights: weight of each id as a random token (fairseq's ``freq_weighted_replacement``). By default all ids
-    except the first four have the same weight.
-    SettingsError for a vocabulary, examples or settings that fairseq does not support.
+    weights: weight of each id when a random token is drawn, for fairseq's ``freq_weighted_replacement``. None
+    gives all ids except the first four the same weight.
+    SettingsError if fairseq does not support the vocabulary, the examples or the settings.
     """
     check_loading(replace(settings, max_predictions_per_seq=1))
     check_dictionary(vocabulary, release)
@@ -115,7 +116,7 @@ def make_fairseq_masker(
         limits=tuple(compute_cumulative_shares(weights or [1] * vocabulary.size)),
         begins_word=find_word_begins(vocabulary) if whole else None,
     )
-    room = _find_room(settings, layout, release)
+    room = _find_most_masks(settings, layout, release)
     plain = replace(settings, max_predictions_per_seq=room, never_masked=(), whole_word_mask=False)
     return FairseqMasker(
         prepare_masking_rules(vocabulary, plain), fairseq_rules, release, engine or default_engine()
@@ -123,7 +124,9 @@ def make_fairseq_masker(
 
 
 def _check_examples(layout: ShardLayout, release: str) -> None:
-    """Raise SettingsError unless the examples are blocks of one segment with masks."""
+    """Raise SettingsError unless the examples are blocks of one segment with masks. ``release`` is for the
+    message.
+    """
     groups = set(find_objective(layout.objective).batch_type.groups())
     if MASKS not in groups or not groups <= _GROUPS:
         raise SettingsError(
@@ -132,10 +135,10 @@ def _check_examples(layout: ShardLayout, release: str) -> None:
         )
 
 
-def _find_room(settings: MaskingSettings, layout: ShardLayout, release: str) -> int:
-    """Return the room for masks that the longest example needs.
+def _find_most_masks(settings: MaskingSettings, layout: ShardLayout, release: str) -> int:
+    """Return the most masked positions that the longest example of the layout can get.
 
-    SettingsError if max_predictions_per_seq is set to less.
+    SettingsError if max_predictions_per_seq is set and smaller.
     """
     longest, asked = layout.max_seq_length, settings.max_predictions_per_seq
     needed = longest if settings.whole_word_mask else compute_most_masks(longest, settings.masked_lm_prob)

@@ -31,7 +31,8 @@ SPECIAL_IDS = 4
 class FairseqRules:
     """Settings of fairseq's masks, prepared for one dictionary.
 
-    limits: cumulative share of each id among random tokens (``compute_cumulative_shares``).
+    limits: for each id, the share of random tokens that are this id or an earlier one
+    (``compute_cumulative_shares``).
     begins_word: one byte per id, 1 if the id begins a word. None means that ids are masked one by one.
     multiple: number of consecutive units (ids or words) that each mask covers.
     """
@@ -45,9 +46,11 @@ class FairseqRules:
 
 
 def compute_cumulative_shares(weights: Sequence[int]) -> list[float]:
-    """Return the cumulative share of each id among random tokens. The first four ids get no share.
+    """Return for each id the share of random tokens that are this id or an earlier one.
 
-    weights: weight of each id.
+    The first four ids are special tokens and get no share.
+
+    weights: weight of each id. Its share is proportional to it.
     """
     counted = [0] * SPECIAL_IDS + list(weights[SPECIAL_IDS:])
     total = sum(counted)
@@ -56,25 +59,30 @@ def compute_cumulative_shares(weights: Sequence[int]) -> list[float]:
 
 
 def compute_most_masks(length: int, rate: float) -> int:
-    """Return the most masks that an example of this many ids can get, if ids are masked one by one."""
+    """Return the largest number of masks that an example of ``length`` ids can get, if ids are masked one by
+    one.
+
+    rate: share of the ids to mask.
+    """
     return min(length, int(rate * length + 1))
 
 
 def draw_masks(ids: list[int], rate: float, rules: FairseqRules, stream: MaskStream) -> Masked:
-    """Draw the masks of one example. rate: share of its units to mask.
+    """Draw the masks of one example. The docstring of this module lists the draws in their order.
 
-    The draws follow the numbered list in this module's docstring.
+    rate: share of the example's units (ids or words) to mask.
     """
     units = split_into_units(ids, rules.begins_word)
     count = len(units)
-    # 1. rate x n = 15.3 gives 16 units with a probability of 0.3, else 15.
+    # Step 1 of the module's docstring. For example, rate x n = 15.3 gives 16 units with a probability of 0.3,
+    # else 15.
     wanted = min(int(rate * count / rules.multiple + stream.random()), count)
-    # 2. Masks may overlap, so fewer than wanted x multiple units can result.
+    # Step 2. Masks may overlap, so they can cover fewer than wanted x multiple units.
     starts = stream.choice(count, wanted)
     chosen = {start + step for start in starts for step in range(rules.multiple) if start + step < count}
-    # Steps 3 and 4 of the module's docstring: which units keep their ids or become random.
+    # Steps 3 and 4 decide which of the chosen units keep their ids and which become random.
     unchanged, random = _draw_unmasked(chosen, count, rules, stream)
-    # 5. Draw a number for each id that becomes random, in ascending order of position.
+    # Step 5 draws a number for each id that becomes random, in ascending order of position.
     replaced = {}
     for unit in sorted(chosen):
         for position in range(*units[unit]):
@@ -86,7 +94,12 @@ def draw_masks(ids: list[int], rate: float, rules: FairseqRules, stream: MaskStr
 
 
 def split_into_units(ids: list[int], begins_word: bytes | None) -> list[tuple[int, int]]:
-    """Return the units as pairs (first position, position after the last). The first id must begin a word."""
+    """Divide an example into units, which are ids or words. The first id must begin a word.
+
+    Returns for each unit its first position and the position after its last.
+
+    begins_word: one byte per id of the dictionary, 1 if it begins a word. None makes each id a unit.
+    """
     if begins_word is None:
         return [(position, position + 1) for position in range(len(ids))]
     starts = [position for position, token in enumerate(ids) if begins_word[token]]
@@ -96,11 +109,13 @@ def split_into_units(ids: list[int], begins_word: bytes | None) -> list[tuple[in
 def _draw_unmasked(
     chosen: set[int], count: int, rules: FairseqRules, stream: MaskStream
 ) -> tuple[set[int], set[int]]:
-    """Draw which of the chosen units keep their ids, and which become random. The others become [MASK]."""
+    """Draw which of the chosen units keep their ids, and which get random ids. The other chosen units become
+    [MASK].
+    """
     share = rules.random_share + rules.kept_share
     if share <= 0:
         return set(), set()
-    # fairseq draws for all units at once with rand(n), so units that were not chosen take part in the draws.
+    # fairseq draws one number per unit with rand(n), so units that were not chosen take part in the draws.
     drawn = [stream.random() for _ in range(count)]
     found = {unit for unit in chosen if drawn[unit] < share}
     if rules.random_share == 0:

@@ -1,8 +1,8 @@
-"""Seeds of fairseq's masks: Python's hash of the tuple (seed, epoch, example), computed explicitly.
+"""Seeds of fairseq's masks. A seed is Python's hash of the tuple (seed, epoch, example), computed explicitly.
 
-The hash is CPython's (3.8 and later, 64 bits), which mixes the items of a tuple as xxHash does. It is written
-out so that the seeds do not depend on the interpreter and can be computed for arrays. Needs NumPy when it is
-imported.
+The hash is that of 64-bit CPython from version 3.8 on, which mixes the items of a tuple as xxHash does. It is
+computed here because then the seeds do not depend on the interpreter, and whole arrays can be hashed. Needs
+NumPy when it is imported.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ import numpy as np
 from bertdata.examples.columns import Array
 
 _LONG = (1 << 64) - 1
-_MODULUS = (1 << 61) - 1  # CPython hashes an integer to its value modulo this prime
+_MODULUS = (1 << 61) - 1  # CPython's hash of an integer is the integer modulo this prime.
 _PRIMES = 11400714785074694791, 14029467366897019727, 2870177450012600261
 _LENGTH_KEY = 3527539
 _INSTEAD_OF_MINUS_1 = 1546275796
@@ -51,9 +51,13 @@ def compute_seed(*numbers: int) -> int:
 
 
 def compute_seeds(seed: int, epoch: int, examples: Array) -> Array:
-    """Return the seeds of many examples, uint64 (N,). examples: their numbers, uint64, below 2**61 - 1."""
-    # hash_tuple for all examples at once: seed and epoch are the same for all, so their lanes are scalars.
-    # uint64 arithmetic wraps around, which is the modulo 2**64 of the hash.
+    """Return the seeds of many examples, uint64 (N,).
+
+    examples: number of each example in the dataset, uint64, below 2**61 - 1.
+    """
+    # Compute ``hash_tuple`` for all examples at once. A lane is the hash of one item of the tuple. Seed and
+    # epoch are the same for all examples, so their lanes are single numbers. The hash is modulo 2**64, as
+    # uint64 arithmetic is.
     total = np.full(len(examples), _PRIMES[2], np.uint64)
     lanes: list[Any] = [np.uint64(hash_number(number) * _PRIMES[1] & _LONG) for number in (seed, epoch)]
     for lane in (*lanes, examples * np.uint64(_PRIMES[1])):

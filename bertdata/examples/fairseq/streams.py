@@ -1,7 +1,10 @@
 """The random stream that a release of fairseq uses for an example's masks.
 
-fairseq         main branch: PCG64, seeded as by ``numpy.random.default_rng``
-fairseq-0.12    v0.12.2 and earlier: MT19937, seeded as by ``numpy.random.seed``
+::
+
+    release         generator and seeding
+    fairseq         main branch: PCG64, seeded as by ``numpy.random.default_rng``
+    fairseq-0.12    v0.12.2 and earlier: MT19937, seeded as by ``numpy.random.seed``
 """
 
 from collections.abc import Callable
@@ -12,19 +15,19 @@ from bertdata.examples.random_stream import NumpyStream
 
 
 class MaskStream(Protocol):
-    """Interface of a random stream for masks."""
+    """Interface of the random streams from which fairseq's masks are drawn."""
 
     def random(self) -> float:
         """Return a number in [0, 1) with 53 random bits."""
         ...
 
     def choice(self, population: int, count: int) -> list[int]:
-        """Return ``count`` different integers in [0, population)."""
+        """Return ``count`` different random integers from 0 to ``population - 1``."""
         ...
 
 
 class TwisterStream:
-    """Draws of ``numpy.random`` after ``numpy.random.seed(seed)``."""
+    """The draws that ``numpy.random`` makes after ``numpy.random.seed(seed)``."""
 
     def __init__(self, seed: int) -> None:
         stream = NumpyStream(seed)
@@ -34,7 +37,7 @@ class TwisterStream:
     def permutation(self, count: int) -> list[int]:
         """Return ``numpy.random.permutation(count)``.
 
-        Each position, from the last to the second, is swapped with a random position up to itself.
+        Each position, from the last down to the second, is swapped with a random position that is not larger.
         """
         found = list(range(count))
         for place in range(count - 1, 0, -1):
@@ -43,7 +46,9 @@ class TwisterStream:
         return found
 
     def choice(self, population: int, count: int) -> list[int]:
-        """Return ``numpy.random.choice(population, count, replace=False)``: the start of a permutation."""
+        """Return ``numpy.random.choice(population, count, replace=False)``: the first items of a
+        permutation.
+        """
         return self.permutation(population)[:count]
 
 

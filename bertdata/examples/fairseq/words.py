@@ -14,8 +14,9 @@ _BYTE_BLANK, _SENTENCEPIECE_BLANK = "\u0120", "\u2581"
 def check_dictionary(vocabulary: Vocabulary, masking: str) -> None:
     """Raise SettingsError unless the special tokens have the ids of fairseq's dictionary.
 
-    These are 0 to 3 for <s>, <pad>, </s> and <unk>, and the last id for <mask>.
-    masking: name of the chosen masking, for the message.
+    The ids of <s>, <pad>, </s> and <unk> must be 0 to 3, and the id of <mask> the last one.
+
+    masking: name of the way to draw masks that needs these ids, for the message.
     """
     wanted = _FIXED | {"mask": vocabulary.size - 1}
     found = {role: getattr(vocabulary, role) for role in wanted}
@@ -31,11 +32,11 @@ def check_dictionary(vocabulary: Vocabulary, masking: str) -> None:
 
 
 def find_word_begins(vocabulary: Vocabulary) -> bytes:
-    """Return one byte per id: 1 if the token begins a word.
+    """Return one byte per id: 1 if the token begins a word, else 0.
 
-    The four special ids and ``madeupword...`` always begin a word. Other tokens begin a word, depending on
-    the tokeniser, if they begin with a blank (GPT-2), if they do not begin with ## (BERT), or if they begin
-    with U+2581 (SentencePiece). SettingsError if the tokens show no word beginnings.
+    The four special ids and ``madeupword...`` always begin a word. For other tokens it depends on the
+    tokeniser. A token begins a word if it starts with a blank (GPT-2), does not start with ## (BERT), or
+    starts with U+2581 (SentencePiece). SettingsError if the tokens do not show where words begin.
     """
     begins = _find_word_rule(vocabulary)
     return bytes(
@@ -45,7 +46,7 @@ def find_word_begins(vocabulary: Vocabulary) -> bytes:
 
 
 def _find_word_rule(vocabulary: Vocabulary) -> Callable[[str], bool]:
-    """Return the function that decides if a token begins a word."""
+    """Return a function that decides for a token whether it begins a word."""
     words = vocabulary.words
     if vocabulary.kind == "wordpiece":
         return lambda word: not word.startswith("##")

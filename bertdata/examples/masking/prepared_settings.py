@@ -1,4 +1,4 @@
-"""Settings of masks, prepared for one vocabulary: token ids, and limits for random draws.
+"""Settings of masks in the form that drawing needs: the ids of one vocabulary, and limits for random numbers.
 
 ``bertdata.examples.masking.reference`` shows how they are used.
 """
@@ -16,14 +16,16 @@ PADDING_TOKENS = ("[PAD]", "<pad>")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MaskingRules:
-    """Settings of masks for the ids of one vocabulary.
+    """Settings of masks together with what they mean for the ids of one vocabulary.
 
+    mask: id of the token [MASK].
     replacements: ids from which random tokens are drawn. These are all tokens of the vocabulary, special
     tokens included, as in Devlin et al. 2018.
     never_masked: one byte per id, 1 if the id is never masked.
     continues_word: one byte per id, 1 if the id continues the word before it. All bytes are 0 if the
-    vocabulary does not show which ids continue a word. needs_starts: True if whole words are masked and only
-    the examples' word starts can say where words start.
+    vocabulary does not show it.
+    needs_starts: True if whole words are masked, but the vocabulary does not show where words start. The
+    examples must then store it.
     """
 
     settings: MaskingSettings
@@ -35,19 +37,20 @@ class MaskingRules:
 
     @property
     def mask_limit(self) -> int:
-        """Limit of a 32-bit draw: below it, an id becomes [MASK]."""
+        """An id becomes [MASK] if the 32-bit random number drawn for it is below this limit."""
         return compute_draw_limit(self.settings.mask_share)
 
     @property
     def random_limit(self) -> int:
-        """Limit of a 32-bit draw: from ``mask_limit`` to this limit, an id becomes random. From this limit
-        on, the id is kept.
+        """An id becomes random if its 32-bit random number is below this limit, but not below ``mask_limit``.
+
+        An id whose number is not below this limit stays as it is.
         """
         kept = self.settings.kept_share
         return 1 << 32 if kept == 0 else compute_draw_limit(1 - kept)
 
-    def for_kernel(self) -> dict[str, Any]:
-        """Return the arguments for the C++ kernels that draw masks while examples are loaded."""
+    def make_kernel_arguments(self) -> dict[str, Any]:
+        """Return the settings as arguments of the C++ kernels that mask examples while they are loaded."""
         return {
             "most": self.settings.max_predictions_per_seq,
             "mask": self.mask,
@@ -64,7 +67,7 @@ class MaskingRules:
 def prepare_masking_rules(
     vocabulary: Vocabulary, settings: MaskingSettings, *, masks: bool = True
 ) -> MaskingRules:
-    """Prepare the settings for a vocabulary.
+    """Prepare the settings for the ids of a vocabulary.
 
     masks: False if nothing will be masked. The vocabulary then needs no mask token.
     """
@@ -82,10 +85,10 @@ def prepare_masking_rules(
 def starts_of(
     documents: Documents, vocabulary: Vocabulary, settings: MaskingSettings, batch_type: type[ExampleBatch]
 ) -> Buffer | None:
-    """Return the documents' word starts if whole-word masks or a column of the examples need them.
+    """Return the documents' word starts if masking whole words or a column of the examples needs them.
 
-    Return None if nothing needs them, or if the vocabulary's ids already say where words start.
-    SettingsError if they are needed but not known.
+    Returns None if nothing needs them, or if the vocabulary already says which ids continue a word.
+    SettingsError if they are needed but unknown.
     """
     is_column = has_group(batch_type, WORD_STARTS)
     if not (is_column or settings.whole_word_mask):
@@ -96,12 +99,14 @@ def starts_of(
 
 
 def compute_draw_limit(share: float) -> int:
-    """Return the integer below which a random 32-bit number lies with a probability of ``share``."""
+    """Return the limit below which a random 32-bit integer lies with the probability ``share``."""
     return round(share * (1 << 32))
 
 
 def find_role_ids(vocabulary: Vocabulary, roles: tuple[str, ...]) -> frozenset[int]:
-    """Return the ids of the special tokens with these roles. Roles that the vocabulary lacks are ignored."""
+    """Return the ids of the special tokens with these roles, such as "cls". Roles without a token are
+    ignored.
+    """
     found = {token for role in roles if role != "pad" and (token := getattr(vocabulary, role)) is not None}
     # A vocabulary may have a token spelled [PAD] without declaring it as its padding token.
     if "pad" in roles:

@@ -1,17 +1,17 @@
-"""Masked words in pure Python, for files and for loading.
+"""Masking of words in pure Python, for examples in files and for examples that are being loaded.
 
-The same algorithms exist in C++ in _native/examples/bert.h (masks in files) and dynamic_masking.h (masks at
-load). Both choose words of an example in random order until enough positions are masked (Devlin et al. 2018).
-They differ in their random stream and in the order of draws:
+The same algorithms exist in C++ in _native/examples/bert.h (in files) and dynamic_masking.h (at load). Both
+choose words of an example in random order until enough positions are masked (Devlin et al. 2018). They differ
+in their random stream and in the order of random draws:
 
-in files    All words are shuffled. Then each masked position, in the order in which it was chosen, draws
-            once or twice to decide what replaces it, and once more if it is a random token.
-at load     Words are drawn one by one, no more than needed. Then each masked position, in ascending order,
-            draws once to decide what replaces it, and once more if it is a random token.
+in files: All words are shuffled. Then each masked position, in the order in which it was chosen, draws once
+or twice to decide what replaces it, and once more if it is a random token.
+at load: Words are drawn one by one, no more than needed. Then each masked position, in ascending order, draws
+once to decide what replaces it, and once more if it is a random token.
 
-The order for files is that of the original program, so the files have the same bytes. Its drawback is that
-all examples share one random stream, so they must be masked in order. At load each example has a separate
-random stream and can be masked independently.
+In files the order is that of the original program, so the files have the same bytes. Its drawback is that all
+examples share one random stream, so they must be masked in order. At load each example has a separate random
+stream and can be masked independently.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,15 +26,23 @@ from bertdata.examples.random_stream import RandomStream
 
 Item = TypeVar("Item")
 Word = list[int]
-"""Positions that are masked together: the position of one id, or the positions of a word's pieces."""
+"""A word to mask, as the list of its ids' positions. If words are not masked as a whole, each id is a word.
+"""
 
 Starts = Sequence[int] | None
-"""For each id of an example 1 if a word starts there, else 0. None if the vocabulary's ids say so."""
+"""For each id of an example, 1 if a word starts there, else 0. None if the vocabulary shows where words
+start.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """An example's ids with masks applied, its masked positions (ascending) and their original ids."""
+    """An example after masking.
+
+    ids: ids with masks applied.
+    positions: masked positions, ascending.
+    labels: original id at each masked position.
+    """
 
     ids: list[int]
     positions: list[int]
@@ -46,14 +54,14 @@ def mask_in_file(
 ) -> Masked:
     """Draw the masks of an example that is written to a file.
 
-    starts: for each id 1 if a word starts there, else 0. None if the vocabulary's ids show it.
+    starts: for each id 1 if a word starts there, else 0. None if the vocabulary shows where words start.
     """
     words = words_of(original, rules, starts)
     # All words are shuffled, even if only a few are masked, because the number of random draws must be the
     # same as in the original program.
     stream.shuffle(words)
     taken = _take_words(iter(words), compute_masks_wanted(rules.settings, len(original)))
-    # Replacements are drawn in the order of choice, so this must not iterate over sorted positions.
+    # Replacements are drawn in the order in which the positions were chosen, so they must not be sorted here.
     replaced = {
         position: draw_replacement_in_file(original[position], rules, stream)
         for position in chain.from_iterable(taken)
@@ -64,20 +72,20 @@ def mask_in_file(
 def mask_at_load(
     original: list[int], rate: float, rules: MaskingRules, stream: CounterStream, starts: Starts = None
 ) -> Masked:
-    """Mask an example that was loaded without masks.
+    """Draw the masks of an example that is being loaded.
 
-    rate: share of its ids to mask, or probability of each word if ``mask_counts`` is "drawn".
-    starts: for each id 1 if a word starts there, else 0. None if the vocabulary's ids show it.
+    rate: share of the ids to mask. If ``mask_counts`` is "drawn", the probability of each word.
+    starts: for each id 1 if a word starts there, else 0. None if the vocabulary shows where words start.
     """
     words = words_of(original, rules, starts)
     if rules.settings.mask_counts == "drawn":
         taken = _draw_each_word(words, rate, rules.settings.max_predictions_per_seq, stream)
     else:
-        # shuffle_lazily draws only for the words that _take_words consumes.
+        # Words are shuffled lazily: random numbers are drawn only for the words that _take_words consumes.
         taken = _take_words(
             shuffle_lazily(words, stream), compute_masks_wanted(rules.settings, len(original), rate)
         )
-    # In ascending order, which is part of the specification: the kernel draws in the same order.
+    # Replacements are drawn in ascending order of position, because the C++ kernel draws in this order.
     replaced = {
         position: draw_replacement_at_load(original[position], rules, stream)
         for position in sorted(chain.from_iterable(taken))
@@ -88,20 +96,19 @@ def mask_at_load(
 def words_of(ids: list[int], rules: MaskingRules, starts: Starts = None) -> list[Word]:
     """Return the words of an example in order. Each word is a list of positions that are masked together.
 
-    Ids that are never masked belong to no word. Unless whole words are masked, every other id is a word. With
-    whole words, an id joins the word before it if it continues that word. Whether an id continues a word is
-    read from ``starts`` if it is not None, else from the vocabulary. If the beginning of a word was cut off,
-    the remaining ids are a word.
+    Ids that are never masked belong to no word. If words are not masked as a whole, every other id is a word.
+    Otherwise an id joins the word before it if it continues that word. ``starts`` says so, or the vocabulary
+    if ``starts`` is None. If the beginning of a word was cut off, its remaining ids are a word.
     """
     words: list[Word] = []
-    # "[CLS] light ##house ##s" -> [[1, 2, 3]] with whole words, else [[1], [2], [3]]
+    # For example, "[CLS] light ##house ##s" gives [[1, 2, 3]] with whole words, else [[1], [2], [3]].
     for position, token in enumerate(ids):
         if rules.never_masked[token]:
             continue
         is_beside = bool(words) and words[-1][-1] == position - 1
         if starts is None:
-            # With joins_over_special a piece continues the last word even if a special token is between
-            # them: "light [SEP] ##house" is one word. This is how the original programs behave in files.
+            # With joins_over_special a piece continues the last word even if a special token is between them,
+            # so "light [SEP] ##house" is one word. This is how the original programs mask examples in files.
             follows = is_beside or (bool(words) and rules.settings.joins_over_special)
             joins = follows and rules.continues_word[token]
         else:
@@ -114,9 +121,9 @@ def words_of(ids: list[int], rules: MaskingRules, starts: Starts = None) -> list
 
 
 def _take_words(words: Iterator[Word], wanted: int) -> list[Word]:
-    """Take words until ``wanted`` positions are taken.
+    """Take words from the iterator until they have ``wanted`` positions, and return them.
 
-    A word is skipped if it has more positions than are still wanted.
+    A word that has more positions than are still wanted is skipped.
     """
     taken: list[Word] = []
     while wanted and (word := next(words, None)) is not None:
@@ -127,9 +134,9 @@ def _take_words(words: Iterator[Word], wanted: int) -> list[Word]:
 
 
 def shuffle_lazily(items: list[Item], stream: CounterStream) -> Iterator[Item]:
-    """Yield the items in random order, drawing only for the items that are consumed.
+    """Yield the items in random order. A random number is drawn only for each item that is consumed.
 
-    This is a shuffle from the front: each step draws one of the items that are left.
+    The items are shuffled from the front: each step draws one of the items that are left.
     """
     items = list(items)
     for place in range(len(items)):
@@ -141,7 +148,7 @@ def shuffle_lazily(items: list[Item], stream: CounterStream) -> Iterator[Item]:
 def _draw_each_word(words: list[Word], rate: float, most: int, stream: CounterStream) -> list[Word]:
     """Choose each word with a probability of ``rate``.
 
-    If that gives too many positions, choose among these words.
+    If these words have more than ``most`` positions, choose among them at random.
     """
     limit = compute_draw_limit(rate)
     drawn = [word for word in words if stream.word() < limit]
@@ -149,7 +156,9 @@ def _draw_each_word(words: list[Word], rate: float, most: int, stream: CounterSt
 
 
 def draw_replacement_in_file(original: int, rules: MaskingRules, stream: RandomStream) -> int:
-    """Draw the id that replaces a masked id in a file."""
+    """Draw the id that stands at a masked position of an example in a file: [MASK], the original or a random
+    id.
+    """
     if stream.random() < rules.settings.mask_share:
         return rules.mask
     if stream.random() < rules.settings.kept_of_unchanged:
@@ -158,7 +167,9 @@ def draw_replacement_in_file(original: int, rules: MaskingRules, stream: RandomS
 
 
 def draw_replacement_at_load(original: int, rules: MaskingRules, stream: CounterStream) -> int:
-    """Draw the id that replaces a masked id at load time."""
+    """Draw the id that stands at a masked position of a loaded example: [MASK], a random id or the
+    original.
+    """
     draw = stream.word()
     if draw < rules.mask_limit:
         return rules.mask
@@ -168,7 +179,10 @@ def draw_replacement_at_load(original: int, rules: MaskingRules, stream: Counter
 
 
 def apply_replacements(original: list[int], replaced: dict[int, int]) -> Masked:
-    """Return the example with replaced ids and its masks. replaced: the new id by masked position."""
+    """Replace ids of an example and return it with its masks.
+
+    replaced: the new id of each masked position.
+    """
     positions = sorted(replaced)
     ids = [replaced.get(position, token) for position, token in enumerate(original)]
     return Masked(ids, positions, [original[position] for position in positions])

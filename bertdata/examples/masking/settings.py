@@ -10,29 +10,30 @@ from bertdata.config.settings import require
 
 COUNTS = ("fixed", "drawn")
 MASKINGS = ("dynamic", "fairseq", "fairseq-0.12")
-"""Ways to draw masks at load: this package's way, and fairseq's way, by release."""
+"""Ways to draw masks when examples are loaded: this package's way, and the ways of two releases of fairseq.
+"""
 SHARES = ("mask_share", "random_share", "kept_share")
-"""Settings whose sum must be 1."""
+"""Names of the settings that say what replaces a masked id. The sum of their values must be 1."""
 SPECIAL_ROLES = ("cls", "sep", "mask", "unk", "pad")
-"""Roles of the tokens that are never masked at load."""
-_ROUNDING = 1e-9  # allowed difference between the sum of the shares and 1
+"""Roles of the special tokens that are never masked when examples are loaded."""
+_ROUNDING = 1e-9  # The sum of the shares may differ from 1 by this much, because of rounding.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MaskingSettings:
-    """Settings of an example's masks, in files (``bertdata create``) and at load.
-
-    The defaults are for loading.
+    """Settings of an example's masks, in files (``bertdata create``) and at load. The defaults are for
+    loading.
 
     masked_lm_prob: share of ids to mask.
-    mask_counts: "fixed" masks this share of an example's ids (special tokens are counted too), rounded half
-    to even, but at least one id. "drawn" masks each id with this probability. It is only available at load.
-    max_predictions_per_seq: most masks in an example, except for what most_unmasked requires.
-    most_unmasked: most ids that stay unmasked (Graphcore). Longer examples get more masks. None means no
-    limit.
-    never_masked: roles of the tokens that cannot be masked.
-    joins_over_special: with whole words, a word continues after a token that cannot be masked, as in the
-    original programs.
+    max_predictions_per_seq: most masks in an example. ``most_unmasked`` can require more.
+    mask_counts: how many ids are masked. "fixed" masks the share masked_lm_prob of an example's ids, special
+    tokens counted too, rounded half to even, but at least one id. "drawn" masks each id with the probability
+    masked_lm_prob. It is only available at load.
+    never_masked: roles of the special tokens that cannot be masked.
+    joins_over_special: True if a word continues after a token that cannot be masked, as in the original
+    programs. It matters only if whole words are masked.
+    most_unmasked: most ids that may stay unmasked, for Graphcore. Longer examples get more masks. None means
+    no limit.
     """
 
     masked_lm_prob: float = setting(0.15, "share of an example's token ids to mask", least=0, most=1)
@@ -64,10 +65,12 @@ class MaskingSettings:
         )
 
     @classmethod
-    def of_manifest(cls, settings: Mapping[str, Any]) -> "MaskingSettings":
-        """Make settings with the shares in a dataset's manifest.
+    def from_manifest(cls, settings: Mapping[str, Any]) -> "MaskingSettings":
+        """Make settings with the shares of replacements in a dataset's manifest.
 
         A share that is missing in the manifest gets its default.
+
+        settings: the settings in the manifest.
         """
         return cls(**{name: settings[name] for name in SHARES if name in settings})
 
@@ -77,9 +80,8 @@ class MaskingSettings:
 
     @property
     def kept_of_unchanged(self) -> float:
-        """Probability to keep an id that is masked but does not become [MASK].
-
-        If it is not kept, it becomes a random id.
+        """Probability that a masked id which does not become [MASK] is kept. Otherwise it becomes a random
+        id.
         """
         rest = self.kept_share + self.random_share
         return self.kept_share / rest if rest else 1.0
@@ -89,7 +91,10 @@ DEFAULT_SHARES = MaskingSettings().shares
 
 
 def check_rate(name: str, rate: float) -> None:
-    """Raise SettingsError unless the rate of masks at load is above 0 and at most 1."""
+    """Raise SettingsError unless the share of ids to mask is above 0 and at most 1.
+
+    name: the setting's name, for the message.
+    """
     require(0 < rate <= 1, f"{name} is {rate:g}, expected a share above 0, at most 1")
 
 
@@ -101,8 +106,11 @@ def check_loading(settings: MaskingSettings) -> None:
 
 
 def check_passes(settings: Any) -> None:
-    """Raise SettingsError if the mask limit or the number of passes is impossible for masked blocks."""
-    rate = settings.masked_lm_prob  # checked first, because the mask limit is computed from it
+    """Raise SettingsError if masked blocks cannot have this limit of masks or this number of passes over the
+    text.
+    """
+    # The share is checked first, because the limit of masks is computed from it.
+    rate = settings.masked_lm_prob
     require(0 <= rate <= 1, f"masked_lm_prob is {rate:g}, expected above 0, at most 1")
     most, longest = settings.max_predictions_per_seq, settings.max_seq_length
     require(

@@ -1,4 +1,4 @@
-"""Columns of masked blocks."""
+"""The example type and the batch type of masked blocks."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,7 +11,7 @@ from bertdata.records import IDS_ENDS, Buffer, Example, ExampleBatch, column
 class MlmExample(Example):
     """One block ``[CLS] sentence [SEP] sentence [SEP] ...``.
 
-    The fields are those of MlmBatch for one block.
+    ``MlmBatch`` describes the attributes, with one item per block. Here they hold the values of this block.
     """
 
     positions: list[int]
@@ -35,8 +35,10 @@ class MlmBatch(ExampleBatch):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MlmExampleOfWords(MlmExample):
-    """One block with a bit for each id: 1 if a word starts there. Special tokens and the ids right after them
-    also have a 1.
+    """MlmExample that also stores where words start.
+
+    word_starts: one item per id. It is 1 if a word starts at this id, at each special token and at the id
+    right after a special token, else 0.
     """
 
     word_starts: list[int]
@@ -44,7 +46,7 @@ class MlmExampleOfWords(MlmExample):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class MlmBatchOfWords(MlmBatch):
-    """N blocks with word starts."""
+    """MlmBatch that also stores where words start. ``MlmExampleOfWords`` describes ``word_starts``."""
 
     example_type: ClassVar[type[Example]] = MlmExampleOfWords
 

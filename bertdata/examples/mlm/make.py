@@ -22,9 +22,11 @@ def make_blocks(
 ) -> MadeExamples:
     """Make all masked blocks of the documents, in the order in which they are written.
 
-    The text is cut into blocks once. Each of the dupe_factor passes masks all blocks, and each block has its
+    The text is cut into blocks once. Each of the dupe_factor passes masks all blocks anew. Each block has its
     own random stream. At the end the examples are shuffled with the seed random_seed.
-    batch_type: class of the batches, which says whether examples include word starts.
+
+    batch_type: class of the returned batches, MlmBatch or MlmBatchOfWords, which also stores where words
+    start.
     """
     native = use_native(engine or default_engine())
     maker = NativeBlocks if native else ReferenceBlocks
@@ -32,7 +34,10 @@ def make_blocks(
 
 
 class NativeBlocks(KernelExamples):
-    """Examples in the C++ kernel's compact form: spans of the text, and masks."""
+    """Masked blocks, made by the C++ kernel.
+
+    To save memory, the kernel stores a block as a range of the text and its masks.
+    """
 
     def __init__(
         self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings, batch_type: type[MlmBatch]
@@ -48,7 +53,9 @@ class NativeBlocks(KernelExamples):
                 sep=vocabulary.role("sep"),
                 masked_lm_prob=settings.masked_lm_prob,
                 masks=settings.masks,
-                **prepare_masking_rules(vocabulary, settings.masking, masks=settings.masks).for_kernel(),
+                **prepare_masking_rules(
+                    vocabulary, settings.masking, masks=settings.masks
+                ).make_kernel_arguments(),
             ),
             word_starts=starts_of(documents, vocabulary, settings.masking, batch_type),
             tells_words=has_group(batch_type, WORD_STARTS),

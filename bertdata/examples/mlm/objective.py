@@ -1,4 +1,4 @@
-"""Objective of masked words in blocks."""
+"""The objective of RoBERTa: predict masked words in blocks of text."""
 
 from typing import Any
 
@@ -15,11 +15,11 @@ from schemas import load_schema
 
 
 class MlmCounts(MaskCounts, ObjectiveCounts):
-    """Counts of the masks of each kind."""
+    """Counts of masked blocks: how many masked positions became [MASK], became random or were kept."""
 
 
 class MlmObjective(Objective):
-    """Objective of masked words in one segment."""
+    """RoBERTa's objective: predict masked words in blocks, which have one segment."""
 
     settings_type = MlmSettings
     batch_type: type[MlmBatch] = MlmBatch
@@ -35,7 +35,9 @@ class MlmObjective(Objective):
         return MlmCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """Return the block in words, then each mask: position, kind, original token and random replacement.
+        """Return the tokens of the block, then a line for each mask.
+
+        The line has the mask's position, what replaced the token, the original token and the random one:
 
         ::
 
@@ -54,7 +56,7 @@ class MlmObjective(Objective):
 
 
 class MlmObjectiveOfWords(MlmObjective):
-    """Objective of masked words in one segment, with word starts stored next to the ids."""
+    """RoBERTa's objective whose examples also store where words start."""
 
     batch_type = MlmBatchOfWords
     of_words = ""

@@ -1,4 +1,4 @@
-"""Pure-Python twin of the kernel of masked blocks: stream of lines, blocks, masks, and the final shuffle."""
+"""Pure-Python twin of the C++ kernel of masked blocks. It cuts, masks and shuffles the blocks."""
 
 from typing import NamedTuple
 
@@ -15,9 +15,10 @@ from bertdata.records import Buffer, Documents, Example, Vocabulary
 
 
 class Token(NamedTuple):
-    """An id of a block.
+    """A token of a block.
 
-    starts_word: 1 if the id starts a word, else 0.
+    id: the token's id.
+    starts_word: 1 if a word starts at this token, else 0.
     """
 
     id: int
@@ -25,11 +26,11 @@ class Token(NamedTuple):
 
 
 Line = list[Token]
-"""The tokens of a sentence, followed by the end token."""
+"""A line of the text: the tokens of a sentence, followed by the end token."""
 
 
 class ReferenceBlocks(ListedExamples):
-    """The masked blocks of the documents, made in pure Python."""
+    """The masked blocks of the documents, made and masked in pure Python."""
 
     def __init__(
         self, documents: Documents, vocabulary: Vocabulary, settings: MlmSettings, batch_type: type[MlmBatch]
@@ -59,10 +60,12 @@ class ReferenceBlocks(ListedExamples):
 def cut_text_blocks(
     documents: Documents, vocabulary: Vocabulary, breaks: str, max_seq_length: int
 ) -> list[list[int]]:
-    """Return the unmasked blocks in the order of the text.
+    """Return the blocks without masks, in the order of the text.
 
-    Each block begins with [CLS] and has at most max_seq_length ids. Blocks that consist of a single end token
-    are left out.
+    Each block begins with [CLS] and has at most max_seq_length ids. Blocks whose only other id is an end
+    token are left out.
+
+    breaks: the way to cut the text, one of BREAKS.
     """
     blocks = _cut_token_blocks(documents, None, vocabulary, breaks, max_seq_length)
     return [[token.id for token in block] for block in blocks]
@@ -75,10 +78,12 @@ def _cut_token_blocks(
     breaks: str,
     max_seq_length: int,
 ) -> list[Line]:
-    """Return the blocks with their word starts.
+    """Return the blocks as tokens that say whether they start a word.
 
     A word starts at each special token and at the id after it.
+
     word_starts: word starts of the documents. None means that every id counts as a word.
+    breaks: the way to cut the text, one of BREAKS.
     """
     end_token = Token(vocabulary.role("sep"), 1)
     lines = _make_lines(documents, word_starts, end_token, with_blanks=breaks == "complete_doc")
@@ -93,9 +98,10 @@ def _cut_token_blocks(
 def _make_lines(
     documents: Documents, word_starts: Buffer | None, end_token: Token, *, with_blanks: bool
 ) -> list[Line]:
-    """Return the documents' sentences, without empty ones.
+    """Return the documents' sentences as lines. Empty sentences are left out.
 
-    with_blanks: add a blank line after each document.
+    end_token: the token that ends each line.
+    with_blanks: True adds a blank line after each document.
     """
     known = bytes([1]) * documents.tokens if word_starts is None else word_starts
     lines: list[Line] = []
@@ -122,11 +128,12 @@ def mask_block(
 ) -> Masked:
     """Draw the masks of one block.
 
-    Masks are drawn as when examples are loaded, from the block's separate random stream. The number of the
-    pass is used instead of the epoch.
+    Masks are drawn as for an example that is being loaded, from a random stream that only this block uses.
+    The number of the pass takes the place of the epoch.
+
     key: key of the pass (``make_pass_keys``).
     number: number of the block in the text.
-    starts: for each id 1 if a word starts there, else 0. None if the vocabulary's ids show it.
+    starts: for each id 1 if a word starts there, else 0. None if the vocabulary shows where words start.
     """
     if not settings.masks:
         return Masked(original, [], [])

@@ -14,7 +14,8 @@ from bertdata.records import ShardLayout
 class MlmSettings(ExampleSettings):
     """Settings that, together with the text and the vocabulary, determine the bytes of masked blocks.
 
-    max_predictions_per_seq: 0 means the number of masks that a full block gets from masked_lm_prob.
+    max_predictions_per_seq: most masked positions in an example. 0 means the number of masks that a full
+    block gets from masked_lm_prob.
     """
 
     objective: str = setting("mlm", "training objective of the examples")
@@ -43,7 +44,7 @@ class MlmSettings(ExampleSettings):
 
     @property
     def masking(self) -> MaskingSettings:
-        """Settings of the masks."""
+        """Settings that say how many ids are masked and what replaces them."""
         return MaskingSettings(
             masked_lm_prob=self.masked_lm_prob,
             max_predictions_per_seq=self.most_masks,
@@ -55,14 +56,15 @@ class MlmSettings(ExampleSettings):
 
     @property
     def most_masks(self) -> int:
-        """The most masked positions in an example."""
+        """The largest number of masked positions that an example can have."""
         full = round(self.max_seq_length * self.masked_lm_prob)
         return self.max_predictions_per_seq or min(self.max_seq_length, max(1, full))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings by name.
+        """Return the settings by name, as a manifest stores them.
 
-        max_predictions_per_seq is the number in use, never 0. ``masks`` is left out if True.
+        max_predictions_per_seq is the number in use, even if it was given as 0. ``masks`` is left out if it
+        is True.
         """
         found = super(MlmSettings, self).as_json()
         if self.masks:

@@ -1,4 +1,4 @@
-"""Columns of ALBERT's examples."""
+"""The example type and the batch type of ALBERT's objective."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,7 +9,11 @@ from bertdata.records import IDS_ENDS, Buffer, Example, ExampleBatch, column
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SopExample(Example):
-    """Example ``[CLS] A [SEP] B [SEP]``. The fields are those of SopBatch for one example."""
+    """One example ``[CLS] A [SEP] B [SEP]``.
+
+    ``SopBatch`` describes the attributes, with one item per example. Here they hold the values of this
+    example.
+    """
 
     first_length: int
     word_starts: list[int]
@@ -22,8 +26,9 @@ class SopExample(Example):
 class SopBatch(ExampleBatch):
     """N examples ``[CLS] A [SEP] B [SEP]`` without padding, masks applied.
 
-    first_lengths: number of ids of segment 0, which is ``[CLS] A [SEP]``.
-    word_starts: one item per id, 1 where a word of the unmasked text starts, and at [CLS] and [SEP].
+    first_lengths: number of ids of segment A with its special tokens, ``[CLS] A [SEP]``.
+    word_starts: one item per id. It is 1 where a word of the unmasked text starts, and at [CLS] and [SEP],
+    else 0.
     positions: masked positions, ascending. Example i has ``positions[mask_ends[i-1]:mask_ends[i]]``.
     labels: the original id at each masked position.
     order_labels: 1 if the segments are swapped or B is random, else 0.

@@ -19,10 +19,11 @@ from bertdata.examples.sop.settings import SopSettings
 from bertdata.records import Vocabulary
 
 
-class LoadedNgrams(Masker):
-    """Masks n-grams of words, for one vocabulary. Can be pickled.
+class NgramMasker(Masker):
+    """Masks n-grams of words in examples whose ids belong to one vocabulary. It can be pickled.
 
-    limits: cumulative probabilities of the n-grams' lengths (``ngram_limits``). Empty to mask single words.
+    limits: cumulative probabilities of the numbers of words in an n-gram (``ngram_limits``). Empty to mask
+    single words.
     """
 
     def __init__(self, rules: MaskingRules, limits: list[float], engine: Engine) -> None:
@@ -30,13 +31,13 @@ class LoadedNgrams(Masker):
         super().__init__(rules, engine)
 
     def __reduce__(self) -> tuple[type[Masker], tuple[object, ...]]:
-        return LoadedNgrams, (self._rules, self._limits, self._engine)
+        return NgramMasker, (self._rules, self._limits, self._engine)
 
     def _make_kernel(self) -> Any:
-        return kernels.DynamicMasker(**self._rules.for_kernel(), ngram_limits=self._limits)
+        return kernels.DynamicMasker(**self._rules.make_kernel_arguments(), ngram_limits=self._limits)
 
     def _mask_one(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
-        # n-grams of one word are plain masked words, which need no draw of a length.
+        # Without limits, single words are masked, for which no number of words has to be drawn.
         if not self._limits:
             return super()._mask_one(ids, rate, key, number, words)
         stream = CounterStream(key, number)
@@ -48,13 +49,13 @@ def make_ngram_masker(
     settings: MaskingSettings,
     of_data: Mapping[str, Any],
     engine: Engine | None = None,
-) -> LoadedNgrams:
-    """Make the masker for one vocabulary.
+) -> NgramMasker:
+    """Make the object that masks n-grams for one vocabulary. SettingsError if no n-grams can be drawn.
 
-    settings: settings of the masks at load, with their rate and shares.
-    of_data: the settings in the dataset's manifest, empty if it has none. They give the lengths of n-grams.
-    Whole words are masked if ``settings`` or ``of_data`` asks for whole words. SettingsError if no n-grams
-    can be drawn.
+    settings: settings of the masks at load.
+    of_data: the settings in the dataset's manifest, empty if it has none. They determine the lengths of
+    n-grams.
+    Whole words are masked if ``settings`` or ``of_data`` asks for it.
     """
     check_loading(settings)
     defaults = SopSettings()
@@ -67,4 +68,4 @@ def make_ngram_masker(
     limits = compute_ngram_limits(longest, favors_shorter=favors_shorter) if longest > 1 else []
     whole = settings.whole_word_mask or of_data.get("whole_word_mask", defaults.whole_word_mask)
     rules = prepare_masking_rules(vocabulary, replace(settings, whole_word_mask=whole))
-    return LoadedNgrams(rules, limits, engine or default_engine())
+    return NgramMasker(rules, limits, engine or default_engine())

@@ -15,9 +15,9 @@ def make_sop_examples(
 ) -> MadeExamples:
     """Make all examples of the documents, in the order in which they are written.
 
-    The documents are shuffled and then read dupe_factor times, as for BERT. At the end the examples are
-    shuffled. One random stream with the seed random_seed draws everything except the lengths of n-grams,
-    which have a second stream. SettingsError if it is not known where words start.
+    As for BERT, the documents are shuffled and then read dupe_factor times. At the end the examples are
+    shuffled. All random numbers come from one stream with the seed random_seed, except the lengths of
+    n-grams, which have a separate stream. SettingsError if it is unknown where words start.
     """
     if vocabulary.continues_word is None and documents.word_starts is None:
         raise SettingsError(f"{vocabulary.name}: sop needs a tokeniser that tells where words start")
@@ -27,7 +27,10 @@ def make_sop_examples(
 
 
 class NativeSop(KernelExamples):
-    """Examples in the C++ kernel's compact form: spans of the documents' ids, and masks."""
+    """ALBERT's examples, made by the C++ kernel.
+
+    To save memory, the kernel stores an example as ranges of ``documents.ids`` and its masks.
+    """
 
     def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: SopSettings) -> None:
         masking, pairs = settings.masking, settings.pair_rules

@@ -1,8 +1,8 @@
-"""ALBERT's masks: n-grams of words in random order, until enough positions are masked.
+"""ALBERT's masks: n-grams of words are chosen in random order until enough positions are masked.
 
-Lan et al. 2020, section 3.1. In files the order of random draws is that of the program released with the
-paper (pure-Python twin of _native/examples/bert.h). At load each example has its own stream (twin of
-_native/examples/dynamic_masking.h).
+Source: Lan et al. 2020, section 3.1. In files the order of random draws is that of the program released with
+the paper (pure-Python twin of _native/examples/bert.h). At load each example has its own random stream
+(pure-Python twin of _native/examples/dynamic_masking.h).
 """
 
 from bisect import bisect_right
@@ -26,11 +26,11 @@ from bertdata.examples.random_stream import RandomStream
 
 
 def compute_ngram_limits(longest: int, *, favors_shorter: bool) -> list[float]:
-    """Return the cumulative probabilities of n-grams of 1 to ``longest`` words.
+    """Return the cumulative probabilities of the numbers of words in an n-gram, from 1 word to ``longest``.
 
-    With favors_shorter, n words have a probability proportional to 1/n. Otherwise the probabilities are in
-    reverse order, so longer n-grams are likelier. For up to 7 words the numbers are exactly those with which
-    NumPy's ``choice`` compares its draw.
+    favors_shorter: True makes n words have a probability proportional to 1/n. False reverses the
+    probabilities, so that longer n-grams are more probable.
+    For up to 7 words the results are exactly the numbers with which NumPy's ``choice`` compares its draw.
     """
     shares = _normalise_shares([1 / n for n in range(1, longest + 1)])
     if not favors_shorter:
@@ -42,15 +42,19 @@ def compute_ngram_limits(longest: int, *, favors_shorter: bool) -> list[float]:
 def _normalise_shares(shares: list[float]) -> list[float]:
     """Divide the shares by their sum.
 
-    The sum is computed from the first share on. Since Python 3.12 ``sum`` corrects rounding errors, which
-    gives other last digits.
+    The shares are added one after another, without ``sum``. Since Python 3.12 ``sum`` corrects rounding
+    errors, so its last digits would differ from those of the original program.
     """
     *_, whole = accumulate(shares)
     return [share / whole for share in shares]
 
 
 class NgramLengths:
-    """Draws the numbers of words of n-grams. random: function that returns the next number in [0, 1)."""
+    """Draws the number of words of each n-gram.
+
+    limits: cumulative probabilities of the numbers of words.
+    random: function that returns the next random number in [0, 1).
+    """
 
     def __init__(self, limits: Sequence[float], random: Callable[[], float]) -> None:
         self._limits, self._random = limits, random
@@ -71,22 +75,22 @@ def mask_ngrams(
 ) -> Masked:
     """Mask n-grams of words in an example that is written to a file.
 
-    The draws are, in this order:
+    There are these random draws, in this order:
     1. a shuffle of the words
-    2. the length of each n-gram (from the stream of ``lengths``)
-    3. for each masked position, in the order of choice, what replaces it
+    2. the length of each n-gram, from the separate stream of ``lengths``
+    3. for each masked position, in the order in which it was chosen, what replaces its id
     4. another shuffle of the words
-    permutes: also choose other n-grams, as many as were masked, and shuffle the ids at their positions.
+    permutes: True also chooses other n-grams, with as many positions as were masked, and shuffles their ids.
     """
     if rules.settings.masked_lm_prob == 0:
         return Masked(original, [], [])
     wanted, firsts = compute_masks_wanted(rules.settings, len(original)), list(range(len(words)))
-    # In the shuffled order, each word is the first word of an n-gram.
+    # Each word is tried as the first word of an n-gram, in the shuffled order.
     stream.shuffle(firsts)
     chosen = _choose_ngrams(firsts, words, wanted, (), lengths)
     replaced = {place: draw_replacement_in_file(original[place], rules, stream) for place in chosen}
-    # ALBERT's program shuffles again even if it does not permute. Without this shuffle, all later draws would
-    # differ.
+    # ALBERT's program shuffles again even if nothing is permuted. Without this shuffle, all later draws would
+    # differ from those of the program.
     stream.shuffle(firsts)
     if permutes:
         others = sorted(_choose_ngrams(firsts, words, wanted, chosen, lengths))
@@ -104,14 +108,15 @@ def mask_ngrams_at_load(
     stream: CounterStream,
     starts: Starts = None,
 ) -> Masked:
-    """Mask n-grams of words in an example that was loaded without masks.
+    """Mask n-grams of words in an example that is being loaded.
 
-    Until enough positions are masked, two numbers are drawn: a first word among the words that are left, and
-    the
-    length of its n-gram (32 bits). Then a replacement is drawn for each position, in ascending order.
+    Until enough positions are masked, two random numbers are drawn: the first word of an n-gram, among the
+    words that were not drawn yet, and the n-gram's number of words. Then a replacement is drawn for each
+    masked position, in ascending order.
 
     rate: share of ids to mask.
-    starts: for each id 1 if a word starts there, else 0. None if the vocabulary's ids show it.
+    limits: cumulative probabilities of the numbers of words.
+    starts: for each id 1 if a word starts there, else 0. None if the vocabulary shows where words start.
     """
     words = words_of(original, rules, starts)
     lengths = NgramLengths(limits, lambda: stream.word() / (1 << 32))
@@ -128,10 +133,11 @@ def mask_ngrams_at_load(
 def _choose_ngrams(
     firsts: Iterable[int], words: Sequence[Word], wanted: int, taken: Iterable[int], lengths: NgramLengths
 ) -> list[int]:
-    """Choose n-grams and return their positions, at most ``wanted``, in the order in which they are chosen.
+    """Choose n-grams. Return at most ``wanted`` positions, in the order in which they are chosen.
 
-    firsts: indices of the words that can be the first of an n-gram, in the order to try.
-    taken: positions that cannot be chosen.
+    firsts: indices of the words that may be the first of an n-gram, in the order in which they are tried.
+    words: the positions of each word's ids.
+    taken: positions that must not be chosen.
     """
     covered, chosen, left = set(taken), list[int](), iter(firsts)
     while len(chosen) < wanted and (first := next(left, None)) is not None:

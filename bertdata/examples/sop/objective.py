@@ -1,4 +1,4 @@
-"""ALBERT's objective."""
+"""The objective of ALBERT: predict masked n-grams, and whether the segments were swapped."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,9 @@ _ORDER = PairWords("sentence order", "kept", "swapped", "sentence_order")
 
 
 class SopObjective(Objective):
-    """Objective of masked n-grams of words in two segments, and of whether the segments are swapped."""
+    """ALBERT's objective: predict masked n-grams of words in two segments, and whether the segments were
+    swapped.
+    """
 
     settings_type = SopSettings
     batch_type = SopBatch
@@ -39,7 +41,9 @@ class SopObjective(Objective):
         of_data: Mapping[str, Any],
         engine: Engine | None = None,
     ) -> "Masker":
-        """Return the masker of n-grams. The dataset's settings give the n-grams' lengths."""
+        """Return the object that masks n-grams at load. The dataset's settings determine the n-grams'
+        lengths.
+        """
         from bertdata.examples.sop.load_masker import make_ngram_masker
 
         return make_ngram_masker(vocabulary, masking, of_data, engine)

@@ -1,4 +1,6 @@
-"""Pure-Python twin of ALBERT's kernel: passes over the documents, masks, and the final shuffle."""
+"""Pure-Python twin of ALBERT's kernel: it reads the documents several times, draws masks and shuffles
+examples.
+"""
 
 from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.prepared_settings import prepare_masking_rules
@@ -17,9 +19,9 @@ class ReferenceSop(ListedExamples):
     def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: SopSettings) -> None:
         examples: list[SopExample] = []
         stream, maker = RandomStream(settings.random_seed), _SopMaker(documents, vocabulary, settings)
-        # One random stream shuffles the documents, then draws segments and masks of each pair, then shuffles
-        # the examples. Only the lengths of n-grams have a second stream, because ALBERT's program draws them
-        # from NumPy.
+        # One random stream shuffles the documents, then draws the segments and masks of each pair, then
+        # shuffles the examples. Only the lengths of n-grams have a separate stream, because ALBERT's program
+        # draws them with NumPy.
         shuffled = index_sentences(documents)
         stream.shuffle(shuffled)
         held: set[int] = set()
@@ -45,8 +47,8 @@ class _SopMaker:
     def make(self, pair: Pair, stream: RandomStream) -> SopExample:
         """Make the example ``[CLS] a [SEP] b [SEP]`` and draw its masks.
 
-        If the settings ask for no masks, masks are drawn too and then discarded, so that later pairs are the
-        same as in a run with masks.
+        If the settings ask for no masks, masks are drawn too and then discarded. Later pairs are therefore
+        the same as in a run with masks.
         """
         a, b, label = pair
         cls, sep, ids = self._vocabulary.role("cls"), self._vocabulary.role("sep"), self._documents.ids
@@ -73,9 +75,9 @@ class _SopMaker:
         )
 
     def _starts_word(self, place: int) -> int:
-        """Return 1 if a word starts at this index of the documents.
+        """Return 1 if a word starts at this index of ``documents.ids``, else 0.
 
-        [CLS] and [SEP] in the text count as words.
+        [CLS] and [SEP] that occur in the text count as words.
         """
         token, by_place = self._documents.ids[place], self._documents.word_starts
         if token in self._special:

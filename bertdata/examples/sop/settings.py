@@ -30,7 +30,7 @@ class SopSettings(ExampleSettings):
     )
     random_next_sentence: bool = setting(
         False,
-        "half of the pairs get a random second segment, as in BERT; default: their segments are swapped",
+        "give half of the pairs a random second segment, as in BERT (default: swap their two segments)",
     )
     ngram: int = setting(3, "most consecutive words that are masked together", least=1, most=LONGEST_NGRAM)
     favor_shorter_ngram: bool = setting(
@@ -39,7 +39,9 @@ class SopSettings(ExampleSettings):
     )
     whole_word_mask: bool = repeat_setting(MaskingSettings, "whole_word_mask", default=True)
     permutation: bool = setting(
-        False, "also shuffle as many words as are masked; each takes half of max_predictions_per_seq"
+        False,
+        "also shuffle the ids of other words, as many as are masked; masked ids and shuffled ids each get "
+        "half of max_predictions_per_seq",
     )
     mask_share: float = repeat_setting(MaskingSettings, "mask_share")
     random_share: float = repeat_setting(MaskingSettings, "random_share")
@@ -58,7 +60,7 @@ class SopSettings(ExampleSettings):
         require(1 <= self.ngram <= LONGEST_NGRAM, f"ngram is {self.ngram}, expected 1 to {LONGEST_NGRAM}")
         short = self.short_seq_prob
         require(0 <= short <= 1, f"short_seq_prob is {short}, expected a probability from 0 to 1")
-        _ = self.masking  # checks its settings
+        _ = self.masking  # Making the masking settings checks their values.
 
     @property
     def pair_rules(self) -> PairRules:
@@ -84,20 +86,22 @@ class SopSettings(ExampleSettings):
 
     @property
     def ngram_limits(self) -> list[float]:
-        """Cumulative probabilities of the lengths of n-grams."""
+        """Cumulative probabilities of the numbers of words in an n-gram."""
         return compute_ngram_limits(self.ngram, favors_shorter=self.favor_shorter_ngram)
 
     @property
     def ngram_seed(self) -> int:
-        """Seed of the n-grams' lengths, 32 bits: what ALBERT's program passes to ``numpy.random.seed``."""
+        """Seed for the lengths of n-grams: the number that ALBERT's program passes to
+        ``numpy.random.seed``.
+        """
         return abs(self.random_seed) & 0xFFFFFFFF
 
     def most_masks(self, length: int) -> int:
-        """Return the most masked positions of an example with ``length`` ids."""
+        """Return the largest number of masked positions that an example of ``length`` ids can have."""
         return compute_masks_wanted(self.masking, length) * (2 if self.permutation else 1)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings by name. ``masks`` is left out if True."""
+        """Return the settings by name, as a manifest stores them. ``masks`` is left out if it is True."""
         found = super(SopSettings, self).as_json()
         if self.masks:
             del found["masks"]

@@ -1,1 +1,3 @@
-"""SpanBERT's objective: predict masked spans of words, also from the tokens at the two ends of each span."""
+"""SpanBERT's objective: predict masked spans of words. Ids in a span are also predicted from the two tokens
+at its ends.
+"""

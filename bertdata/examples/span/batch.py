@@ -1,4 +1,4 @@
-"""Columns of masked spans."""
+"""The example type and the batch type of blocks with masked spans."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,12 +7,18 @@ from bertdata.examples.groups import MASKS, WORD_STARTS
 from bertdata.records import IDS_ENDS, Buffer, ColumnGroup, Example, ExampleBatch, column
 
 SPANS = ColumnGroup(name="spans", items="spans", size=MASKS.size)
-"""The two boundaries of each span that has targets. There are never more spans than masked positions."""
+"""Group of columns with the two boundaries of each span that has targets, that is, ids to predict.
+
+An example never has more spans than masked positions, so the size is that of the masks.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpanExample(Example):
-    """One block ``[CLS] text [SEP]``. The fields are those of SpanBatch for one block."""
+    """One block ``[CLS] text [SEP]``.
+
+    ``SpanBatch`` describes the attributes, with one item per block. Here they hold the values of this block.
+    """
 
     positions: list[int]
     labels: list[int]
@@ -26,9 +32,10 @@ class SpanBatch(ExampleBatch):
 
     positions: masked positions, ascending. Block i has ``positions[mask_ends[i-1]:mask_ends[i]]``.
     labels: the original id at each masked position.
-    left_boundaries, right_boundaries: the positions from which the ids of a span are predicted. Block i has
-    ``left_boundaries[span_ends[i-1]:span_ends[i]]``. The targets of a span are the masked positions from its
-    left to its right boundary.
+    left_boundaries: for each span, the position on its left from which its ids are predicted. Block i has
+    ``left_boundaries[span_ends[i-1]:span_ends[i]]``.
+    right_boundaries: the same position on the right of each span.
+    The ids to predict from a span's boundaries are the masked positions from its left to its right boundary.
     """
 
     example_type: ClassVar[type[Example]] = SpanExample
@@ -47,8 +54,10 @@ class SpanBatch(ExampleBatch):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpanExampleOfWords(SpanExample):
-    """One block with a bit for each id: 1 if a word starts there. Special tokens and the ids right after them
-    also have a 1.
+    """SpanExample that also stores where words start.
+
+    word_starts: one item per id. It is 1 if a word starts at this id, at each special token and at the id
+    right after a special token, else 0.
     """
 
     word_starts: list[int]
@@ -56,7 +65,7 @@ class SpanExampleOfWords(SpanExample):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class SpanBatchOfWords(SpanBatch):
-    """N blocks with word starts."""
+    """SpanBatch that also stores where words start. ``SpanExampleOfWords`` describes ``word_starts``."""
 
     example_type: ClassVar[type[Example]] = SpanExampleOfWords
 

@@ -27,8 +27,8 @@ _OF_SPANS = ("max_seq_length", "shortest_span", "longest_span", "geometric_p", "
 _OF_MASKS = ("masked_lm_prob", "max_predictions_per_seq", "mask_share", "random_share", "kept_share")
 
 
-class LoadedSpans(Masker):
-    """Masks spans of an example, for one vocabulary. Can be pickled.
+class SpanMasker(Masker):
+    """Masks spans in examples whose ids belong to one vocabulary. It can be pickled.
 
     An example's first and last id are special tokens and are never masked.
     """
@@ -38,7 +38,7 @@ class LoadedSpans(Masker):
         super().__init__(rules, engine)
 
     def __reduce__(self) -> tuple[type[Masker], tuple[object, ...]]:
-        return LoadedSpans, (self._rules, self._spans, self._engine)
+        return SpanMasker, (self._rules, self._spans, self._engine)
 
     def _make_kernel(self) -> Any:
         return kernels.SpanMasker(
@@ -49,7 +49,7 @@ class LoadedSpans(Masker):
 
     def _mask_one(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
         # Spans are drawn from the ids between [CLS] and [SEP]. Their positions count from the first of these
-        # ids, so 1 is added afterwards.
+        # ids, so 1 is added to get positions in the example.
         first, body, last = ids[:1], ids[1:-1], ids[1:][-1:]
         starts = [1 - self._rules.continues_word[token] for token in body] if words is None else words[1:-1]
         rules, stream = replace(self._spans, rate=rate), BlockStream(key, number)
@@ -59,19 +59,20 @@ class LoadedSpans(Masker):
         return Masked([*first, *shown, *last], positions, [ids[position] for position in positions])
 
     def following(self, masks: DrawnMasks, lengths: Array) -> dict[str, Array]:
-        """Return the boundaries of the spans that have targets, computed from the masked positions.
+        """Return the boundaries of the spans that have ids to predict, computed from the masked positions.
 
         A span is a run of consecutive masked positions.
         """
         places, used = masks.positions, _mark_first_items(masks.counts, masks.positions.shape[1])
-        # positions [3, 4, 7] -> spans 3 to 4 and 7 to 7: a span starts where the position before it is not
-        # masked, and ends where the next masked position does not follow directly.
+        # The masked positions [3, 4, 7], for example, are the spans 3 to 4 and 7 to 7. A span starts where
+        # the position before it is not masked, and ends where the next position is not masked.
         follows = np.zeros(places.shape, bool)  # True if the position before is masked too
         follows[:, 1:] = used[:, 1:] & (np.diff(places, axis=1) == 1)
         is_last = used & ~np.pad(follows[:, 1:], ((0, 0), (0, 1)))
         rows, lefts, rights = np.nonzero(used & ~follows)[0], places[used & ~follows], places[is_last]
         if self._spans.are_external:
-            # External boundaries are the ids next to the span. A span next to [CLS] or [SEP] has no targets.
+            # External boundaries are the ids next to the span. A span next to [CLS] or [SEP] has none, and is
+            # left out.
             kept = (lefts > 1) & (rights < lengths[rows] - 2)
             rows, lefts, rights = rows[kept], lefts[kept] - 1, rights[kept] + 1
         counts = np.bincount(rows, minlength=len(places)).astype(np.int32)
@@ -81,7 +82,7 @@ class LoadedSpans(Masker):
 
 
 def _mark_first_items(counts: Array, width: int) -> Array:
-    """Return a boolean array (N, width) that is True for the first ``counts[i]`` items of row i."""
+    """Return a boolean array of shape (N, width). Row i is True for its first ``counts[i]`` items."""
     found: Array = np.arange(width) < counts[:, np.newaxis]
     return found
 
@@ -91,13 +92,12 @@ def make_span_masker(
     settings: MaskingSettings,
     of_data: Mapping[str, Any],
     engine: Engine | None = None,
-) -> LoadedSpans:
-    """Make the masker for one vocabulary.
+) -> SpanMasker:
+    """Make the object that masks spans for one vocabulary. SettingsError if no spans can be drawn.
 
-    settings: settings of the masks at load, with their rate and shares.
-    of_data: the settings in the dataset's manifest, empty if it has none. They give the lengths and
+    settings: settings of the masks at load.
+    of_data: the settings in the dataset's manifest, empty if it has none. They determine the lengths and the
     boundaries of spans.
-    SettingsError if no spans can be drawn.
     """
     check_loading(settings)
     if settings.mask_counts != "fixed":
@@ -107,7 +107,7 @@ def make_span_masker(
     known = {name: of_data[name] for name in _OF_SPANS if name in of_data}
     span_settings = SpanSettings(**known, **{name: getattr(settings, name) for name in _OF_MASKS})
     whole = replace(settings, whole_word_mask=True)
-    return LoadedSpans(
+    return SpanMasker(
         prepare_masking_rules(vocabulary, whole),
         masking.prepare_span_rules(span_settings),
         engine or default_engine(),

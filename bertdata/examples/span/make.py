@@ -24,10 +24,13 @@ def make_spans(
 ) -> MadeExamples:
     """Make all blocks of the documents with masked spans, in the order in which they are written.
 
-    The text is cut into blocks once. Each of the dupe_factor passes masks all blocks, and each block has its
+    The text is cut into blocks once. Each of the dupe_factor passes masks all blocks anew. Each block has its
     own random stream. At the end the examples are shuffled with the seed random_seed. If
-    settings.as_original, one NumPy stream masks all blocks, which stay in the order of the text.
-    batch_type: class of the batches, which says whether examples include word starts.
+    ``settings.as_original`` is True, one NumPy stream masks all blocks instead, and the blocks stay in the
+    order of the text.
+
+    batch_type: class of the returned batches, SpanBatch or SpanBatchOfWords, which also stores where words
+    start.
     """
     native = use_native(engine or default_engine())
     maker = NativeSpans if native else ReferenceSpans
@@ -35,7 +38,10 @@ def make_spans(
 
 
 class NativeSpans(KernelExamples):
-    """Examples in the C++ kernel's compact form: spans of the text, and masks."""
+    """Blocks with masked spans, made by the C++ kernel.
+
+    To save memory, the kernel stores a block as a range of the text and its masks.
+    """
 
     def __init__(
         self,
@@ -67,7 +73,10 @@ class NativeSpans(KernelExamples):
 
 
 def make_kernel_rules(rules: SpanRules, mask: int) -> Any:
-    """Convert the rules to the kernel's class. mask: id of [MASK]."""
+    """Convert the rules for spans to the C++ kernel's class.
+
+    mask: id of [MASK].
+    """
     return kernels.SpanRules(
         most=rules.most,
         shortest=rules.shortest,

@@ -1,4 +1,4 @@
-"""Draws the spans of a block and what replaces their ids, after Joshi et al. (2020).
+"""Draws the spans of a block and what replaces their ids, following Joshi et al. (2020).
 
 The order of random draws is that of SpanBERT's program. Pure-Python twin of _native/examples/span_masking.h.
 """
@@ -12,22 +12,22 @@ from bertdata.examples.span.settings import SpanSettings
 from bertdata.examples.span.streams import SpanStream, choose_index
 
 Span = tuple[int, int]
-"""A span as (first position, position after the last)."""
+"""A span: its first position, and the position after its last."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpanRules:
-    """Settings of spans, prepared for drawing.
+    """Settings of spans in the form that drawing needs.
 
     rate: share of the ids to mask.
     most: most masked positions of a block.
     shortest: number of words of the shortest span.
-    lengths: cumulative distribution of span length in words, from ``shortest`` on.
-    mask_limit, random_limit: a uniform draw below mask_limit gives [MASK], otherwise below random_limit a
-    random id, otherwise the id stays.
-    by_id: True if what replaces an id is drawn for each id of a span, False if it is drawn once for the whole
-    span.
-    are_external: True if a span's boundaries are the ids next to it, False if its first and last id.
+    lengths: cumulative probabilities of the number of words in a span, from ``shortest`` words on.
+    mask_limit: an id becomes [MASK] if the random number drawn for it, in [0, 1), is below this limit.
+    random_limit: an id becomes random if its number is below this limit, but not below mask_limit. Otherwise
+    it stays.
+    by_id: True draws a number for each id of a span. False draws one number for the whole span.
+    are_external: True if a span's boundaries are the ids next to it. False if they are its first and last id.
     """
 
     rate: float
@@ -41,7 +41,7 @@ class SpanRules:
 
 
 def prepare_span_rules(settings: SpanSettings) -> SpanRules:
-    """Prepare the settings for drawing."""
+    """Convert the settings of spans to the form that drawing needs."""
     return SpanRules(
         rate=settings.masked_lm_prob,
         most=settings.most_masks,
@@ -55,25 +55,27 @@ def prepare_span_rules(settings: SpanSettings) -> SpanRules:
 
 
 def _compute_length_distribution(settings: SpanSettings) -> tuple[float, ...]:
-    """Return the cumulative distribution of span lengths.
-
-    The distribution is rounded as in SpanBERT's program, which uses NumPy's ``choice``.
+    """Return the cumulative probabilities of the number of words in a span, rounded as in SpanBERT's
+    program.
     """
     p, count = settings.geometric_p, settings.longest_span - settings.shortest_span + 1
-    # p 0.2, 3 lengths: weights [0.2, 0.16, 0.128], divided by their sum [0.41, 0.33, 0.26], cumulative
-    # [0.41, 0.74, 1.0]. Draws are compared with these numbers, so their last digits matter.
+    # For example, p = 0.2 and 3 lengths give the weights [0.2, 0.16, 0.128]. Divided by their sum they are
+    # [0.41, 0.33, 0.26], and added up [0.41, 0.74, 1.0]. Random numbers are compared with the last list, so
+    # its last digits matter. SpanBERT's program computes it in NumPy's ``choice``.
     weights = [p * (1 - p) ** further for further in range(count)]
-    total = list(accumulate(weights))[-1]  # not sum(), which corrects rounding since Python 3.12
+    total = list(accumulate(weights))[-1]  # sum() would correct rounding errors from Python 3.12 on
     sums = list(accumulate(weight / total for weight in weights))
     return tuple(share / sums[-1] for share in sums)
 
 
 def draw_spans(word_starts: Sequence[int], rules: SpanRules, stream: SpanStream) -> list[Span]:
-    """Draw the spans of a block. Return them in ascending order. Spans that touch are joined.
+    """Draw the spans of a block and return them in ascending order. Spans that touch are joined.
 
-    Each attempt makes three draws: the number of words, a number that is not used (SpanBERT's program draws
-    it to choose between tags), and a position. If the position is masked already, the attempt is dropped.
-    word_starts: for each id of the block 1 if a word starts there. The first id always starts a word.
+    Spans are drawn until enough ids are masked. Each attempt draws three random numbers: the number of words,
+    a number that is not used (SpanBERT's program uses it to choose between tags), and a position. If the
+    position is already masked, the attempt is dropped.
+
+    word_starts: for each id of the block 1 if a word starts there, else 0. The first id always starts a word.
     """
     size = len(word_starts)
     is_masked = [False] * size
@@ -84,9 +86,9 @@ def draw_spans(word_starts: Sequence[int], rules: SpanRules, stream: SpanStream)
         anchor = stream.below(size)
         if is_masked[anchor]:
             continue
-        # The span starts with the word that contains the anchor. It ends early at the end of the block or
-        # when enough ids are masked, even within a word. It may run over ids that are masked already, which
-        # are not counted twice.
+        # The span starts with the word that contains the drawn position, the anchor. It ends early if the
+        # block ends or if enough ids are masked, even within a word. It may include ids that are already
+        # masked, which are not counted again.
         for position in _find_words(anchor, words, word_starts):
             if left:
                 left -= not is_masked[position]
@@ -95,8 +97,11 @@ def draw_spans(word_starts: Sequence[int], rules: SpanRules, stream: SpanStream)
 
 
 def _find_words(anchor: int, words: int, word_starts: Sequence[int]) -> range:
-    """Return the positions of ``words`` consecutive words, the first of which contains the anchor."""
-    # word starts [1, 0, 1, 1, 0], anchor 1, 2 words -> the word at 0 and 1, and the word at 2: range(0, 3)
+    """Return the positions of ``words`` consecutive words. The first word is the one that contains the
+    anchor.
+    """
+    # For example, with the word starts [1, 0, 1, 1, 0], 2 words from the anchor 1 are the word at 0 and 1 and
+    # the word at 2, which together are range(0, 3).
     size = len(word_starts)
     start = anchor
     while start > 0 and not word_starts[start]:
@@ -108,7 +113,7 @@ def _find_words(anchor: int, words: int, word_starts: Sequence[int]) -> range:
 
 
 def _find_runs(is_masked: list[bool]) -> list[Span]:
-    """Return the runs of masked positions."""
+    """Return each run of consecutive masked positions as a span."""
     runs: list[Span] = []
     for position, masked in enumerate(is_masked):
         if masked and runs and runs[-1][1] == position:
@@ -126,10 +131,14 @@ def replace_spans(
     pool: Sequence[int],
     stream: SpanStream,
 ) -> list[int]:
-    """Replace the ids of the spans.
+    """Return the ids of a block with the ids of its spans replaced.
 
-    Each span draws once, and with ``by_id`` each of its ids draws again. The draw decides between [MASK], a
-    random id and the original id. A random id needs one more draw.
+    For each span a random number is drawn. It decides between [MASK], a random id and the original id. If
+    ``rules.by_id`` is True, another number is drawn for each id and decides instead. A random id needs one
+    more draw.
+
+    body: the ids of the block.
+    mask: id of [MASK].
     pool: the ids from which random ids are drawn.
     """
     made = list(body)
@@ -146,11 +155,11 @@ def replace_spans(
 
 
 def find_boundaries(spans: list[Span], size: int, *, are_external: bool) -> list[tuple[int, int]]:
-    """Return the left and right boundary of each span that has targets.
+    """Return the positions of the left and the right boundary of each span from which ids can be predicted.
 
     size: number of ids in the block.
-    are_external: use the ids next to the span. A span at either end of the block then has no targets and is
-    left out. Otherwise the boundaries are the span's first and last id.
+    are_external: True takes the ids next to the span. A span at either end of the block is then left out.
+    False takes the span's first and last id.
     """
     if not are_external:
         return [(start, stop - 1) for start, stop in spans]

@@ -1,4 +1,4 @@
-"""Objective of masked spans."""
+"""The objective of SpanBERT: predict masked spans, also from their boundaries."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 
 class SpanCounts(MaskCounts, ObjectiveCounts):
-    """Counts of masks by kind ([MASK], random or kept), of distances between a span's boundaries, and of
+    """Counts of blocks with masked spans.
+
+    They contain the counts of masks, the distances between the two boundaries of a span, and the number of
     spans per example.
     """
 
@@ -51,7 +53,7 @@ class SpanCounts(MaskCounts, ObjectiveCounts):
         self.spans.update(other.spans)
 
     def findings(self, totals: Totals) -> Findings:
-        """Return the statistics of the masks, and of the spans if there are any."""
+        """Return the statistics of the masks. If there are spans, add the statistics of the spans."""
         found = super().findings(totals)
         if not self.distances:
             return found
@@ -76,7 +78,7 @@ class SpanCounts(MaskCounts, ObjectiveCounts):
 
 
 class SpanObjective(Objective):
-    """Objective of masked spans in one segment, with the spans' boundaries."""
+    """Objective of masked spans in one segment. Their ids are also predicted from the spans' boundaries."""
 
     settings_type = SpanSettings
     batch_type: type[SpanBatch] = SpanBatch
@@ -103,7 +105,10 @@ class SpanObjective(Objective):
         return SpanCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """Return the block in words, each mask, and each span with targets (its boundaries and targets).
+        """Return the tokens of the block, then a line for each mask and for each span.
+
+        The line of a mask has its position, what replaced the token, and the original token. The line of a
+        span has the positions of its boundaries and the tokens to predict:
 
         ::
 
@@ -129,7 +134,7 @@ class SpanObjective(Objective):
 
 
 class SpanObjectiveOfWords(SpanObjective):
-    """Objective of masked spans in one segment, with word starts stored next to the ids."""
+    """SpanBERT's objective whose examples also store where words start."""
 
     batch_type = SpanBatchOfWords
     of_words = ""

@@ -1,4 +1,4 @@
-"""Pure-Python twin of the kernel of masked spans: blocks, masks, boundaries, and the final shuffle."""
+"""Pure-Python twin of the C++ kernel of masked spans. It cuts blocks, draws spans and shuffles the blocks."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,7 @@ from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.prepared_settings import starts_of
 from bertdata.examples.random_stream import NumpyStream, RandomStream
 from bertdata.examples.span.batch import SpanBatch, SpanExample
-from bertdata.examples.span.blocks import Extent, cut_bodies
+from bertdata.examples.span.blocks import Extent, cut_text_into_blocks
 from bertdata.examples.span.masking import (
     Span,
     draw_spans,
@@ -22,7 +22,7 @@ from bertdata.records import Documents, Vocabulary
 
 
 class ReferenceSpans(ListedExamples):
-    """SpanBERT's examples of the documents, made in pure Python: blocks with masked spans."""
+    """SpanBERT's examples of the documents: blocks with masked spans, made in pure Python."""
 
     def __init__(
         self,
@@ -34,19 +34,21 @@ class ReferenceSpans(ListedExamples):
         self._ids, self._vocabulary, self._kind = documents.ids, vocabulary, batch_type
         self._rules = prepare_span_rules(settings)
         self._starts = _find_word_starts(documents, vocabulary, settings, batch_type)
-        bodies = list(cut_bodies(documents, settings.longest_body, as_original=settings.as_original))
+        bodies = list(
+            cut_text_into_blocks(documents, settings.longest_body, as_original=settings.as_original)
+        )
         examples = list(self._make_examples(documents, bodies, settings))
         if not settings.as_original:
             RandomStream(settings.random_seed).shuffle(examples)
-        # A body is a block without [CLS] and [SEP]. Bodies do not overlap, and all passes use the same
-        # bodies.
+        # A body is the text of a block, without [CLS] and [SEP]. Bodies do not overlap, and each pass uses
+        # the same bodies, so the ids outside of them are lost.
         lost = documents.tokens - sum(stop - start for start, stop in bodies)
         super().__init__(examples, batch_type, wide=vocabulary.wide, lost=lost)
 
     def _make_examples(
         self, documents: Documents, bodies: Sequence[Extent], settings: SpanSettings
     ) -> Iterator[SpanExample]:
-        """Yield the examples of all passes, in the order of the text."""
+        """Yield the examples of all passes over the text. Within a pass they are in the order of the text."""
         # SpanBERT's program draws random ids from the text itself, and all its draws come from one NumPy
         # stream.
         pool = documents.ids if settings.as_original else self._vocabulary.replacements
@@ -63,14 +65,18 @@ class ReferenceSpans(ListedExamples):
                 yield self._make_example(start, stop, shown, spans)
 
     def _make_example(self, start: int, stop: int, shown: Sequence[int], spans: list[Span]) -> SpanExample:
-        """Make the example of the text from index start to stop, with special tokens around it.
+        """Make the example whose text has the ids from index start to stop - 1, with special tokens around
+        them.
 
-        Special tokens start a word, and so does the id after [CLS].
+        Special tokens count as word starts, and so does the id after [CLS].
+
+        shown: the ids with masks applied.
+        spans: the masked spans, counted from the start of the text.
         """
         body, vocabulary = self._ids[start:stop], self._vocabulary
         masked = [position for first, behind in spans for position in range(first, behind)]
         found = find_boundaries(spans, len(body), are_external=self._rules.are_external)
-        # Positions in the example are one larger than in the text, because [CLS] comes first.
+        # Positions in the example are larger by one than in the text, because [CLS] comes first.
         columns = {
             "ids": [vocabulary.role("cls"), *shown, vocabulary.role("sep")],
             "positions": [position + 1 for position in masked],
@@ -87,7 +93,7 @@ class ReferenceSpans(ListedExamples):
 def _find_word_starts(
     documents: Documents, vocabulary: Vocabulary, settings: SpanSettings, batch_type: type[SpanBatch]
 ) -> Sequence[int]:
-    """Return 1 for each id of the text where a word starts, else 0."""
+    """Return for each id of the text 1 if a word starts there, else 0."""
     known = starts_of(documents, vocabulary, settings.masking, batch_type)
     if known is not None:
         return [int(start != 0) for start in known]

@@ -18,14 +18,15 @@ _NUMPY_SEEDS = 1 << 32
 class SpanSettings(ExampleSettings):
     """Settings that, together with the text and the vocabulary, determine the bytes of masked spans.
 
-    max_predictions_per_seq: 0 means the number of masks that a full block gets from masked_lm_prob. The names
-    replacement and endpoints, and the names of their choices, are those of SpanBERT's program.
+    max_predictions_per_seq: 0 means the number of masks that a full block gets from masked_lm_prob.
+    The names ``replacement`` and ``endpoints``, and the names of their choices, are those of SpanBERT's
+    program.
     """
 
     objective: str = setting("span", "training objective of the examples")
     as_original: bool = setting(
         False,
-        "draw as SpanBERT's program does with a seeded NumPy, and drop sentences too long for a block",
+        "draw the same spans as SpanBERT's program with a seeded NumPy; drop sentences longer than a block",
     )
     max_predictions_per_seq: int = setting(
         0, "most masked positions in an example; 0: what masked_lm_prob gives for a full example"
@@ -72,10 +73,7 @@ class SpanSettings(ExampleSettings):
 
     @property
     def masking(self) -> MaskingSettings:
-        """Settings of the masks.
-
-        If there are masks, whole words are masked, because spans consist of words.
-        """
+        """Settings of the masks. Spans consist of words, so whole words are masked if anything is masked."""
         return MaskingSettings(
             masked_lm_prob=self.masked_lm_prob,
             max_predictions_per_seq=self.most_masks,
@@ -87,23 +85,24 @@ class SpanSettings(ExampleSettings):
 
     @property
     def numpy_seed(self) -> int:
-        """The lowest 32 bits of the seed. NumPy does not accept more."""
+        """The seed as NumPy accepts it, which is its lowest 32 bits."""
         return self.random_seed % _NUMPY_SEEDS
 
     @property
     def longest_body(self) -> int:
-        """The most ids of a block between [CLS] and [SEP]."""
+        """The largest number of ids that a block has between [CLS] and [SEP]."""
         return self.max_seq_length - 2
 
     @property
     def most_masks(self) -> int:
-        """The most masked positions in an example."""
+        """The largest number of masked positions that an example can have."""
         return self.max_predictions_per_seq or math.ceil(self.longest_body * self.masked_lm_prob)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings by name.
+        """Return the settings by name, as a manifest stores them.
 
-        max_predictions_per_seq is the number in use, never 0. ``masks`` is left out if True.
+        max_predictions_per_seq is the number in use, even if it was given as 0. ``masks`` is left out if it
+        is True.
         """
         found = super(SpanSettings, self).as_json()
         if self.masks:

@@ -1,1 +1,1 @@
-"""SQuAD's fine-tuning examples: a question and a piece of its context, in which to find the answer."""
+"""Fine-tuning examples for SQuAD: a question, and a part of the context that contains its answer or not."""

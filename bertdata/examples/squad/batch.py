@@ -1,4 +1,4 @@
-"""Columns of SQuAD's examples."""
+"""The example type and the batch type of SQuAD's questions."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,9 +11,10 @@ ANSWER = ColumnGroup(name="answer")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SquadExample(Example):
-    """Example ``[CLS] question [SEP] context [SEP]``.
+    """One example ``[CLS] question [SEP] context [SEP]``.
 
-    The fields are those of SquadBatch for one example.
+    ``SquadBatch`` describes the attributes, with one item per example. Here they hold the values of this
+    example.
     """
 
     first_length: int
@@ -26,11 +27,13 @@ class SquadExample(Example):
 class SquadBatch(ExampleBatch):
     """N examples ``[CLS] question [SEP] context [SEP]`` without padding.
 
-    A long context is divided into several examples, each with a part of it.
-    first_lengths: number of ids of segment 0, which is ``[CLS] question [SEP]``.
-    answer_starts, answer_ends: positions of the answer's first and last token. Both are 0 if this part of the
-    context does not contain the whole answer, or if no answers were read.
-    impossible: 1 if the question has no answer.
+    A long context is divided among several examples, which all have the same question.
+
+    first_lengths: number of ids of the question with its special tokens, ``[CLS] question [SEP]``.
+    answer_starts: position of the answer's first token. 0 if this example does not contain the whole answer,
+    or if no answers were read.
+    answer_ends: position of the answer's last token, or 0 in the same cases.
+    impossible: 1 if the question has no answer, else 0.
     """
 
     example_type: ClassVar[type[Example]] = SquadExample

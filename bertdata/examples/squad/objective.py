@@ -1,4 +1,4 @@
-"""Objective of SQuAD's examples."""
+"""The objective of SQuAD: find the answer to a question in a context."""
 
 from typing import Any
 
@@ -11,7 +11,9 @@ from schemas import load_schema
 
 
 class SquadCounts(ObjectiveCounts):
-    """Counts of examples that contain the answer, of their answers' tokens, and of impossible questions."""
+    """Counts of examples that contain the whole answer, of the answers' tokens, and of questions without an
+    answer.
+    """
 
     def __init__(self) -> None:
         self._answered = 0
@@ -43,7 +45,7 @@ class SquadCounts(ObjectiveCounts):
 
 
 class SquadObjective(FineTuningObjective):
-    """Objective of finding the positions of an answer's first and last token."""
+    """SQuAD's objective: predict the positions of an answer's first and last token."""
 
     batch_type = SquadBatch
     task = "squad"
@@ -52,7 +54,7 @@ class SquadObjective(FineTuningObjective):
         return SquadCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """Return both segments in words, then the answer."""
+        """Return a text with a line for the tokens of each segment, and then the answer."""
         padding = layout.max_seq_length - len(example.ids)
         start, end = example.answer_start, example.answer_end
         answer = f"answer {start} to {end}  {join_tokens(example.ids[start : end + 1], words)}"

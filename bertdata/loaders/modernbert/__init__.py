@@ -1,1 +1,1 @@
-"""ModernBERT's data loader: the same order of examples, packed rows, masks and batch keys."""
+"""ModernBERT's data loader: it gives the same order of examples, packed rows, masks and names in a batch."""

@@ -1,6 +1,6 @@
 """Common interface to the pure-Python and the C++ implementation of packing and masking a batch.
 
-Arrays go in and arrays come out. Needs NumPy when it is imported.
+Both take NumPy arrays and return NumPy arrays. Needs NumPy when it is imported.
 """
 
 from typing import Any, Protocol
@@ -28,23 +28,25 @@ class EpochPacker(Protocol):
     def pack(self, rows: int) -> PackedRows | None: ...
 
 
-class EpochMasks(Protocol):
-    """Interface of an object that masks the batches of one epoch, in their order."""
+class EpochMasker(Protocol):
+    """Interface of an object that masks the batches of one epoch. They must come in their order in the
+    epoch.
+    """
 
     state: StreamState
 
     def draw(self, ids: Array, row_ends: Array, width: int) -> MaskedCells:
-        """Lay the ids out in rows and mask them. Return three int64 arrays of shape (rows, width).
+        """Arrange ids in rows, mask them, and return the results as int64 arrays of shape (rows, width).
 
         ids: the ids of all rows, one row after another.
-        row_ends: index in ids where each row ends.
-        width: number of ids in a row. Shorter rows are padded.
+        row_ends: for each row, the index in ``ids`` after its last id.
+        width: number of positions in a row. Shorter rows are padded.
         """
         ...
 
 
 class _NativePacker:
-    """Packer of the C++ kernel (_native/loaders/modernbert.h)."""
+    """The packer of an epoch's sequences that runs in the C++ kernel (_native/loaders/modernbert.h)."""
 
     def __init__(self, lengths: Array, settings: ModernBertSettings) -> None:
         self._packer = kernels.ModernBertPacker(
@@ -67,8 +69,8 @@ class _NativePacker:
         return None if found is None else PackedRows(np.asarray(found[0]), np.asarray(found[1]))
 
 
-class _NativeMasks:
-    """EpochMasks of the C++ kernel (_native/loaders/modernbert.h)."""
+class _NativeMasker:
+    """The masking of an epoch's batches that runs in the C++ kernel (_native/loaders/modernbert.h)."""
 
     def __init__(self, seed: int, rule: dict[str, Any]) -> None:
         self._masks, self._rule = kernels.ModernBertMasks(seed), rule
@@ -88,8 +90,8 @@ class _NativeMasks:
         return MaskedCells(made[0], made[1], made[2], redrawn, tokens)
 
 
-class _PlainMasks:
-    """EpochMasks in pure Python."""
+class _PythonMasker:
+    """The masking of an epoch's batches that runs in pure Python."""
 
     def __init__(self, seed: int, rule: dict[str, Any]) -> None:
         self._stream, self._rule = PcgStream(seed), rule
@@ -112,10 +114,10 @@ class _PlainMasks:
 
 
 def make_packer(lengths: Array, settings: ModernBertSettings, engine: Engine | None) -> EpochPacker:
-    """Make the packer of one epoch.
+    """Make the object that packs the sequences of one epoch into rows.
 
-    lengths: number of ids of each of the epoch's sequences, in order, cut to ``max_seq_len``.
-    engine: which implementation to use. None means the C++ kernel if it is available.
+    lengths: number of ids of each sequence in the epoch's order, at most ``max_seq_len``.
+    engine: the implementation to use. None means the C++ kernel if it is available.
     """
     if use_native(engine or default_engine()):
         return _NativePacker(lengths, settings)
@@ -127,10 +129,15 @@ def make_packer(lengths: Array, settings: ModernBertSettings, engine: Engine | N
     )
 
 
-def make_masks(
+def make_epoch_masker(
     epoch: int, settings: ModernBertSettings, *, mask_id: int, padding_id: int, engine: Engine | None
-) -> EpochMasks:
-    """Make the object that masks one epoch's batches. Its seed is ``mask_seed`` plus the epoch."""
+) -> EpochMasker:
+    """Make the object that masks the batches of one epoch. Its seed is ``mask_seed`` plus the epoch.
+
+    mask_id: id of the mask token.
+    padding_id: id at padded positions.
+    engine: the implementation to use. None means the C++ kernel if it is available.
+    """
     rule = {"mask_prob": settings.mask_prob, "mask_id": mask_id, "padding_id": padding_id}
-    make = _NativeMasks if use_native(engine or default_engine()) else _PlainMasks
+    make = _NativeMasker if use_native(engine or default_engine()) else _PythonMasker
     return make(settings.mask_seed + epoch, rule)

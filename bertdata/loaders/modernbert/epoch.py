@@ -1,4 +1,4 @@
-"""One epoch of ModernBERT's batches: the order of the examples, the packer and the masks.
+"""One epoch of ModernBERT's batches: it orders the examples, packs them into rows and masks the rows.
 
 Needs NumPy when it is imported.
 """
@@ -10,15 +10,15 @@ import numpy as np
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.examples.columns import Array
 from bertdata.examples.pcg_stream import DxsmStream
-from bertdata.loaders.modernbert.engines import EpochMasks, EpochPacker, make_masks, make_packer
+from bertdata.loaders.modernbert.engines import EpochMasker, EpochPacker, make_epoch_masker, make_packer
 from bertdata.loaders.modernbert.masks import MaskedCells
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import IndexedSequences
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CellIds:
-    """The two special ids that masking needs: the mask token and padding."""
+class SpecialIds:
+    """The special ids that masking needs: those of the mask token and of padding."""
 
     mask_id: int
     padding_id: int
@@ -28,10 +28,10 @@ class CellIds:
 class PackedBatch:
     """The sequences that were packed into one batch, row after row. All arrays are int64.
 
-    numbers: each sequence's number in the dataset.
-    lengths: each sequence's number of ids, cut to ``max_seq_len``.
-    row_ends: index in numbers where each row ends.
-    token_ends: number of ids in all rows up to the end of each row.
+    numbers: number of each sequence in the dataset.
+    lengths: number of ids of each sequence, cut to ``max_seq_len``.
+    row_ends: for each row, how many sequences there are up to its end.
+    token_ends: for each row, how many ids there are up to its end.
     """
 
     numbers: Array
@@ -41,17 +41,20 @@ class PackedBatch:
 
 
 class ModernBertEpoch:
-    """The batches that one rank (process of distributed training) gets in one epoch.
+    """The batches of one epoch for one rank (process of distributed training).
 
-    Batches are packed one after another and must be masked in the same order, because all masks of an epoch
+    Batches are packed one after another. They must be masked in the same order, because all masks of an epoch
     come from one random stream.
+
+    ids: the special ids that masking needs.
+    epoch: number of the epoch, from 0.
     """
 
     def __init__(
         self,
         sequences: IndexedSequences,
         settings: ModernBertSettings,
-        ids: CellIds,
+        ids: SpecialIds,
         epoch: int,
         engine: Engine | None = None,
     ) -> None:
@@ -60,7 +63,7 @@ class ModernBertEpoch:
         self._order = find_order(len(sequences.lengths), epoch, settings, engine)
         self._lengths = np.minimum(sequences.lengths[self._order], settings.max_seq_len)
         self.packer: EpochPacker = make_packer(self._lengths, settings, engine)
-        self.masks: EpochMasks = make_masks(
+        self.masks: EpochMasker = make_epoch_masker(
             epoch, settings, mask_id=ids.mask_id, padding_id=ids.padding_id, engine=engine
         )
 
@@ -69,7 +72,7 @@ class ModernBertEpoch:
         return len(self._order)
 
     def pack(self, rows: int) -> PackedBatch | None:
-        """Pack the next batch into this many rows. Return None at the end of the epoch."""
+        """Pack the next batch into this many rows. Return None if the epoch has no further full batch."""
         packed = self.packer.pack(rows)
         if packed is None:
             return None
@@ -83,40 +86,48 @@ class ModernBertEpoch:
         )
 
     def take(self, packed: PackedBatch) -> Array:
-        """Return the ids of the batch's sequences, one sequence after another, in 16 or 32 bits."""
+        """Return the ids of the batch's sequences, one sequence after another, as integers of 16 or 32
+        bits.
+        """
         return self._sequences.take(packed.numbers, self._settings.max_seq_len)
 
     def mask(self, packed: PackedBatch, ids: Array) -> MaskedCells:
-        """Arrange the ids in padded rows and mask them. Return int64 arrays of shape (rows, width)."""
+        """Arrange the ids of a packed batch in padded rows and mask them. The results have the shape (rows,
+        width).
+        """
         return self.masks.draw(ids, packed.token_ends, self._settings.width)
 
 
 def find_order(
     examples: int, epoch: int, settings: ModernBertSettings, engine: Engine | None = None
 ) -> Array:
-    """Return the numbers of the examples that one rank reads in an epoch, in order, as int64.
+    """Return the numbers of the examples that one rank reads in an epoch, in the order in which it reads
+    them.
 
-    All ranks get equally many examples. If the examples do not divide evenly, some are repeated: examples
-    from the start of the order follow its end. With ``drop_last``, some examples at the end of the order are
-    dropped instead.
+    All ranks get equally many examples. If the examples do not divide evenly, the examples at the start of
+    the order are repeated at its end. With ``drop_last`` some examples at the end of the order are dropped
+    instead.
+
+    examples: number of examples in the dataset.
     epoch: number of the epoch, from 0.
     """
     world = settings.world
     order = np.arange(examples, dtype=np.int64)
     if settings.shuffle:
         order = _permute(examples, settings.order_seed + epoch, engine)
-    # 10 examples, 4 ranks: 3 for each rank, or 2 with drop_last, as torch's DistributedSampler computes it.
+    # Compute the number of examples of a rank as torch's DistributedSampler does. 10 examples and 4 ranks,
+    # for example, give 3 for each rank, or 2 with drop_last.
     each = -(-examples // world)
     if settings.drop_last and examples % world:
         each = -(-(examples - world) // world)
-    # np.resize repeats the order from its start if it is too short, several times if necessary, and cuts
-    # it if it is too long. Rank r then reads every world-th example from r on.
+    # If the order is too short, np.resize repeats it from its start, several times if necessary. If it is too
+    # long, np.resize cuts it. Rank r then reads every world-th example from the r-th on.
     numbers: Array = np.resize(order, each * world)[settings.rank :: world]
     return numbers
 
 
 def _permute(examples: int, seed: int, engine: Engine | None) -> Array:
-    """Return ``Generator(PCG64DXSM(seed)).permutation(examples)`` of NumPy."""
+    """Return a random permutation of the examples, as NumPy's ``Generator(PCG64DXSM(seed))`` draws it."""
     if use_native(engine or default_engine()):
         return np.asarray(kernels.dxsm_permutation(seed, examples)).astype(np.int64)
     return np.array(DxsmStream(seed).permutation(examples), np.int64)

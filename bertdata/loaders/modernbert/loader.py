@@ -1,4 +1,4 @@
-"""Iterator over ModernBERT's batches, epoch after epoch, with a state from which it can resume.
+"""Iterator over ModernBERT's batches, one epoch after another. Its state can be stored to resume later.
 
 Needs NumPy when it is imported.
 """
@@ -12,18 +12,21 @@ import numpy as np
 from bertdata._native import Engine
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
-from bertdata.loaders.modernbert.epoch import CellIds, ModernBertEpoch, PackedBatch
+from bertdata.loaders.modernbert.epoch import ModernBertEpoch, PackedBatch, SpecialIds
 from bertdata.loaders.modernbert.packer import PackerState
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.modernbert.warmup import BatchWarmup
 from bertdata.loaders.sequences import IndexedSequences
 
 Batch = dict[str, Any]
-"""One batch, by ModernBERT's names.
+"""One batch, with ModernBERT's names.
 
-``input_ids``, ``labels``, ``attention_mask``: int64 arrays of shape (rows, width).
-``cu_seqlens``: one int32 array per row with 0, the end of each sequence, and the width if padding is left.
-``max_seqlen``: for each row the length of its longest span, padding included.
+``input_ids``: int64 array of shape (rows, width), with masks applied.
+``labels``: int64 array of shape (rows, width), the ids to predict.
+``attention_mask``: int64 array of shape (rows, width), 1 for text and 0 for padding.
+``cu_seqlens``: for each row an int32 array with 0, the end of each sequence, and the width if the row has
+padding.
+``max_seqlen``: for each row the largest difference between neighbouring numbers of its ``cu_seqlens``.
 """
 
 _STATE_FORMAT = 1
@@ -32,8 +35,8 @@ _STATE_FORMAT = 1
 class ModernBertLoader(Iterator[Batch]):
     """Iterator over the batches of one rank (process of distributed training).
 
-    Iteration never ends, unless a single ``epoch`` is asked for. As in the original program, sequences at the
-    end of an epoch are lost if they do not fill a batch. DatasetError if an epoch has no full batch at all.
+    It never ends, unless a single ``epoch`` is asked for. As in the original program, sequences at the end of
+    an epoch are lost if they do not fill a batch. DatasetError if an epoch has no full batch at all.
     """
 
     def __init__(
@@ -51,33 +54,33 @@ class ModernBertLoader(Iterator[Batch]):
         if epoch and settings.warmup is not None:
             raise SettingsError(f"epoch {epoch} by itself: the warm-up counts the tokens of those before it")
         self._sequences, self._settings, self._engine = sequences, settings, engine
-        self._ids = CellIds(mask_id=mask_id, padding_id=padding_id)
+        self._ids = SpecialIds(mask_id=mask_id, padding_id=padding_id)
         self._only, self._warmup = epoch, BatchWarmup(settings)
         self.form: Callable[[Batch], Batch] = lambda batch: batch
         """Function applied to each batch before it is returned, for example to convert arrays to tensors."""
         self._tokens = 0
-        self._begin(epoch or 0)
+        self._begin_epoch(epoch or 0)
 
-    def _begin(self, epoch: int) -> None:
-        """Start the epoch, with its first batch next."""
+    def _begin_epoch(self, epoch: int) -> None:
+        """Start an epoch. Its first batch is the next one."""
         self._epoch = ModernBertEpoch(self._sequences, self._settings, self._ids, epoch, self._engine)
         self._batch = 0
 
     def __next__(self) -> Batch:
         packed = self._epoch.pack(self._warmup.rows(self._tokens))
-        # ``pack`` returns None if the epoch has no further full batch. Then continue with the next epoch. An
-        # epoch without any full batch is an error, because the loop would otherwise never end.
+        # ``pack`` returns None at the end of the epoch, and the next epoch begins. If the epoch had no full
+        # batch at all, this is an error, because the loop would never end.
         while packed is None:
             if self._only is not None:
                 raise StopIteration
             if not self._batch:
-                raise make_too_few_error(self._epoch, self._settings)
-            self._begin(self._epoch.number + 1)
+                raise make_no_full_batch_error(self._epoch, self._settings)
+            self._begin_epoch(self._epoch.number + 1)
             packed = self._epoch.pack(self._warmup.rows(self._tokens))
         self._batch += 1
-        return self.form(self._make(packed))
+        return self.form(self._make_batch(packed))
 
-    def _make(self, packed: PackedBatch) -> Batch:
+    def _make_batch(self, packed: PackedBatch) -> Batch:
         made = self._epoch.mask(packed, self._epoch.take(packed))
         self._tokens += made.tokens
         spans, longest = find_spans(packed, self._settings.width)
@@ -90,10 +93,10 @@ class ModernBertLoader(Iterator[Batch]):
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state after the last batch, as JSON values.
+        """Return the loader's state after the last batch, in values that JSON can store.
 
-        The state contains the numbers of the sequences that were read but not packed yet, at most
-        ``buffer_size``.
+        Sequences that were read but not packed yet are stored by their numbers, at most ``buffer_size`` of
+        them.
         """
         packer, (stream, half) = self._epoch.packer.state, self._epoch.masks.state
         return {
@@ -111,7 +114,7 @@ class ModernBertLoader(Iterator[Batch]):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue after the batch at which the state was taken.
+        """Continue after the batch at which ``state_dict`` returned this state.
 
         SettingsError if the state belongs to another dataset or to other settings.
         """
@@ -124,14 +127,14 @@ class ModernBertLoader(Iterator[Batch]):
                 )
         if self._only not in (None, state["epoch"]):
             raise SettingsError(f"the state is of epoch {state['epoch']}, this loader of epoch {self._only}")
-        self._begin(state["epoch"])
+        self._begin_epoch(state["epoch"])
         self._batch, self._tokens = state["batch"], state["tokens"]
         self._epoch.packer.state = PackerState(state["taken"], list(state["waiting"]))
         self._epoch.masks.state = int(state["stream"], 16), state["half"]
 
 
-def make_too_few_error(epoch: ModernBertEpoch, settings: ModernBertSettings) -> DatasetError:
-    """Make the error for an epoch that has no full batch."""
+def make_no_full_batch_error(epoch: ModernBertEpoch, settings: ModernBertSettings) -> DatasetError:
+    """Make the error that is raised for an epoch without any full batch."""
     return DatasetError(
         f"{len(epoch)} examples of a rank do not fill a batch of {settings.rows} rows of {settings.width} "
         "ids; take more examples, or smaller batches"
@@ -139,26 +142,27 @@ def make_too_few_error(epoch: ModernBertEpoch, settings: ModernBertSettings) -> 
 
 
 def find_spans(packed: PackedBatch, width: int) -> tuple[list[Array], list[int]]:
-    """Return the spans of each row and the length of the longest span of each row.
+    """Return where the sequences of each row end (``cu_seqlens``), and the longest span of each row.
 
-    A row's spans are 0, the end of each sequence, and the width if the row has padding at its end:
-
-        width 10, sequences of 4 and 3 ids  ->  [0, 4, 7, 10], longest 4
+    The numbers of a row are 0, the end of each sequence, and the width if the row has padding. A span lies
+    between two neighbouring numbers. For example, a row of width 10 with sequences of 4 and 3 ids has the
+    numbers [0, 4, 7, 10], and its longest span has 4 positions.
     """
     tokens, counts = np.diff(packed.token_ends, prepend=0), np.diff(packed.row_ends, prepend=0)
-    # The spans of all rows are computed in one array. A row takes one number for each sequence, one for the
-    # leading 0, and one for the width if padding is left.
-    ends = np.cumsum(counts + 1 + (tokens < width))  # where each row's numbers end in that array
+    # The numbers of all rows are computed in one array. A row has one number for each sequence, one for the
+    # leading 0, and one for the width if it has padding.
+    # for each row, the index in that array after its last number
+    ends = np.cumsum(counts + 1 + (tokens < width))
     firsts = np.insert(ends[:-1], 0, 0)
     numbers = np.zeros(int(ends[-1]), np.int32)
-    # The last number of a row is the width in both cases: a row without padding is full, so that its last
-    # sequence ends there.
+    # The last number of every row is the width. If a row has no padding, its last sequence ends there.
     numbers[ends - 1] = width
-    # Sequence i of a row goes to index i + 1 after the row's leading 0. Its value is the running sum of all
-    # lengths less the ids of the rows before.
+    # The number of sequence i of a row is at index i + 1, after the row's leading 0. It is the sum of all
+    # lengths up to this sequence, minus the number of ids in all rows before.
     places = np.arange(len(packed.lengths)) + np.repeat(firsts + 1 - (packed.row_ends - counts), counts)
     numbers[places] = np.cumsum(packed.lengths) - np.repeat(packed.token_ends - tokens, counts)
-    # The difference at a row's leading 0 is negative, so it is never the longest.
+    # Take the largest difference in each row. At a row's leading 0 the difference is negative or 0, so it is
+    # never the largest.
     longest = np.maximum.reduceat(np.diff(numbers, prepend=0), firsts)
     rows = [numbers[first:end] for first, end in zip(firsts.tolist(), ends.tolist(), strict=True)]
     return rows, longest.tolist()

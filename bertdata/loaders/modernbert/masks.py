@@ -1,4 +1,4 @@
-"""Masking of packed rows. All batches of an epoch draw from one PCG64 stream, in their order.
+"""Masks packed rows. All batches of an epoch draw from one PCG64 stream, so their order matters.
 
 Pure-Python twin of _native/loaders/modernbert.h.
 """
@@ -10,16 +10,17 @@ from bertdata.examples.pcg_stream import PcgStream
 from bertdata.records import Buffer
 
 IGNORED = -100
-"""Label of a position that the model does not predict."""
+"""Label of a position whose id the model need not predict."""
 
 
 class MaskedCells(NamedTuple):
-    """The masked cells of one batch, row after row. A cell is one position of a row, padding included.
+    """The masked positions of one batch, row after row. A cell is a position of a row, also if it is padding.
 
     ids: ids with masks applied.
-    labels: the original id of a position to predict, else IGNORED.
-    attention: 1 where a cell holds text, 0 where it holds padding.
-    redrawn: number of integers that were drawn again because they would have made the result non-uniform.
+    labels: the original id of each cell to predict, and IGNORED for all others.
+    attention: 1 for a cell with text, 0 for padding.
+    redrawn: how many integers were drawn again, because otherwise some integers would be more probable than
+    others.
     tokens: number of cells without padding.
     """
 
@@ -33,19 +34,18 @@ class MaskedCells(NamedTuple):
 def mask_cells(
     cells: Sequence[int], stream: PcgStream, *, mask_prob: float, mask_id: int, padding_id: int
 ) -> MaskedCells:
-    """Mask the cells of a batch.
+    """Mask the cells of a batch. A cell is a position of a packed row.
 
-    Draws happen for every cell, also for special tokens and padding, in two passes:
-    1. A number u in [0, 1) for each cell. Below 0.8 x mask_prob the cell becomes mask_id, below 0.9 x
-    mask_prob a random id, below mask_prob it keeps its id. In all three cases the model must predict the
-    cell's original id, unless the cell is padding.
-    2. An integer for each cell: the random id, which is used only if step 1 says so. It is at most the
-    largest id in the batch after step 1 has set the masks.
+    Random numbers are drawn for every cell, also for special tokens and padding, in two passes:
+    1. A number in [0, 1) for each cell. Below 0.8 x mask_prob the cell becomes mask_id, below 0.9 x mask_prob
+    it gets a random id, and below mask_prob it keeps its id. In all three cases the model must predict the
+    original id, unless the cell is padding.
+    2. An integer for each cell, which is its random id if step 1 gives it one. The integer is at most the
+    largest id of the batch after mask_id was set in step 1.
     """
     draws = [stream.random() for _ in cells]
     ids = [mask_id if draw < 0.8 * mask_prob else found for found, draw in zip(cells, draws, strict=True)]
-    # ModernBERT's program takes the range of random ids from the batch after masking, not from the
-    # vocabulary.
+    # ModernBERT's program takes the limit of random ids from the masked batch, not from the vocabulary.
     limit = max(ids) + 1
     words = stream.words
     others = [stream.below(limit) for _ in cells]
@@ -62,14 +62,17 @@ def mask_cells(
 
 
 def compute_stream_state(seed: int, cells: int, redrawn: int) -> tuple[int, int | None]:
-    """Return the state of an epoch's stream after this many cells and redrawn integers, without drawing them.
+    """Return the state of an epoch's random stream after some cells were masked, without drawing for them.
 
-    Each cell uses one whole 64-bit output for its double and half an output for its integer.
+    Each cell takes a 64-bit output for its number in [0, 1), and half an output for its integer.
+
+    cells: number of masked cells.
+    redrawn: number of integers that were drawn again.
     """
     stream, halves = PcgStream(seed), cells + redrawn
     stream.advance(cells + halves // 2)
-    # If the number of halves is odd, the low half of the last output is used and its high half is kept for
-    # the next integer.
+    # With an odd number of halves, the low half of the last output is used. Its high half is kept for the
+    # next integer.
     if halves % 2:
         stream.word()
     return stream.state

@@ -1,11 +1,13 @@
-"""Settings of ModernBERT's loader."""
+"""The settings of ModernBERT's data loader."""
 
 from dataclasses import dataclass
 
 from bertdata.errors import SettingsError
 
 ORDER_SEED, MASK_SEED = 9176, 42
-"""Default seeds of the order and of the masks. A ``shuffle_seed`` in the configuration replaces both."""
+"""Default seeds for the order of examples and for the masks. ``shuffle_seed`` in ModernBERT's configuration
+replaces both.
+"""
 
 _BUFFERED_BATCHES = 5
 _MOST_SEED = (1 << 63) - 1
@@ -13,9 +15,10 @@ _MOST_SEED = (1 << 63) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenWarmup:
-    """The batch warm-up: batches grow from ``sequences`` to the full size.
+    """A warm-up of the batch size: batches are small at first and grow to the full size.
 
-    tokens: number of tokens, over all ranks, after which batches have their full size.
+    sequences: number of sequences in the first batches.
+    tokens: number of tokens, over all ranks, after which batches have the full size.
     """
 
     sequences: int
@@ -26,14 +29,20 @@ class TokenWarmup:
 class ModernBertSettings:
     """Settings of the loader on one rank. ModernBERT's name of a setting is in brackets if it differs.
 
-    batch_size: sequences read from the source at a time (``device_train_batch_size``).
+    batch_size: number of sequences that are read from the source at a time (``device_train_batch_size``).
     micro_batch_size: number of sequences of full length that fit into one row
     (``device_train_microbatch_size``).
-    max_seq_len: longest sequence in ids. Longer sequences are cut.
-    buffer_size: most sequences that may have been read without being packed yet. None means five batches.
-    order_seed, mask_seed: seeds of epoch 0. In later epochs, the epoch's number is added to both.
-    drop_last: if the examples do not divide evenly among ranks, drop some. Otherwise some are repeated.
-    rank, world: number of this rank and number of ranks.
+    max_seq_len: most ids of a sequence. Longer sequences are cut.
+    mask_prob: share of the positions to predict.
+    order_seed: seed of the order in epoch 0. In later epochs the epoch's number is added.
+    mask_seed: seed of the masks in epoch 0. In later epochs the epoch's number is added.
+    shuffle: True puts the examples of each epoch in a random order.
+    drop_last: what happens if the examples do not divide evenly among the ranks. True drops some, False
+    repeats some.
+    buffer_size: most sequences that may have been read without being in a row yet. None means five batches.
+    rank: number of this rank (process of distributed training), from 0.
+    world: number of ranks.
+    warmup: warm-up of the batch size. None means that all batches have the full size.
     SettingsError names the setting that is out of range.
     """
 
@@ -95,7 +104,7 @@ class ModernBertSettings:
 
     @property
     def buffered(self) -> int:
-        """The most sequences that may have been read without being packed yet."""
+        """The most sequences that may have been read without being in a row yet."""
         return _BUFFERED_BATCHES * self.batch_size if self.buffer_size is None else self.buffer_size
 
 

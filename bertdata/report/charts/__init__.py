@@ -1,6 +1,7 @@
-"""Charts with their numbers: drawn by matplotlib as picture files, and as SVG inside HTML pages.
+"""Charts with their numbers, which matplotlib draws as picture files or as SVG inside HTML pages.
 
-A chart is a frozen record that knows its title, its numbers as a table, and how to draw itself::
+A chart is a frozen dataclass that contains its title and its numbers. It can draw itself and return its
+numbers as a table::
 
     chart = LineChart(
         title="Loss",

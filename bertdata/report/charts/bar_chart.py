@@ -1,30 +1,33 @@
-"""Bar chart over names or ranges of numbers. A single outlier is cut and labelled."""
+"""Bar chart over names or ranges of numbers. A single bar that is much higher than the others is cut off."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bertdata.io.terminal import escape_unprintable
-from bertdata.report.charts.chart import Chart, Hovers, format_thousands, label_axes
+from bertdata.report.charts.chart import Chart, Tooltips, format_thousands, label_axes
 from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, format_value
 
 _OUTLIER, _ROOM = 4, 1.25
-"""A bar that is more than _OUTLIER times as high as the second highest bar is cut off.
+"""Limits for cutting off a bar that is much higher than the others.
 
-The cut bar is drawn _ROOM times as high as the second highest.
+A bar that is more than _OUTLIER times as high as the second highest bar is cut off. It is drawn _ROOM times
+as high as the second highest bar.
 """
 _MOST_TICKS = 9
 
 
 @dataclass(frozen=True, kw_only=True)
 class BarChart(Chart):
-    """A bar chart with a bar for each name.
+    """A bar chart with one bar for each name, or several bars beside each other.
 
-    heights: by series, a height for each name. Bars of several series are drawn next to each other.
-    expected: the height that each bar should have, drawn as a dashed mark over the bar.
-    outlier: label of a cut bar, such as "69 % full". If empty, the label is the bar's share and its name.
-    numeric: names are numbers or ranges in ascending order, so only some of them are shown on the axis.
+    heights: for each series, the height of the bar of each name.
+    expected: the height that each bar should have. It is drawn as a dashed line across the bar.
+    outlier: label of a bar that is cut off, such as "69 % full". If it is empty, the label is the share of
+        the bar and its name.
+    numeric: True if the names are numbers or ranges in ascending order. The axis then shows only some of
+        them.
     """
 
     title: str
@@ -40,10 +43,10 @@ class BarChart(Chart):
     def draw(self, panel: Any) -> None:
         """Draw the bars on matplotlib's Axes.
 
-        Tooltips belong to transparent bars of full height, which lie in front.
+        The tooltips belong to invisible bars of full height in front of them.
         """
         label_axes(panel, self.x_label, self.y_label)
-        limit, outlier = self._find_cut()
+        limit, outlier = self._find_cut_bar()
         width = (1.0 if self.numeric else 0.8) / len(self.heights)
         for number, (series, heights) in enumerate(self.heights.items()):
             first = (number - len(self.heights) / 2) * width
@@ -72,7 +75,7 @@ class BarChart(Chart):
                     [place - 0.45, place + 0.45], [height] * 2, "--", color=LIGHT["ink"], linewidth=1.6
                 )
         if outlier is not None:
-            self._draw_cut(panel, outlier, limit)
+            self._draw_cut_bar(panel, outlier, limit)
         self._label_axes(panel)
         panel.set_ylim(0, limit * (1.12 if outlier is not None else 1.05) or 1)
 
@@ -87,8 +90,8 @@ class BarChart(Chart):
             columns = (*columns, f"expected {self.y_label}")
         return DataTable(self.title, columns, tuple(rows))
 
-    def hovers(self) -> Hovers:
-        """Return the tooltip of each bar, by the identifier of its transparent bar."""
+    def tooltips(self) -> Tooltips:
+        """Return the tooltip of each bar, by the identifier of its invisible bar."""
         names = [self._name_column(series) for series in self.heights]
         return {
             f"hit-{number}-{index}": f"{self.names[index]}: {format_value(height)} ({names[number]})"
@@ -100,9 +103,10 @@ class BarChart(Chart):
         """Return the table's column heading for a series."""
         return f"{series}: {self.y_label}" if len(self.heights) > 1 else self.y_label
 
-    def _find_cut(self) -> tuple[float, int | None]:
-        """Return the height at which bars are cut, and the index of the bar that is cut, or None if no bar
-        is.
+    def _find_cut_bar(self) -> tuple[float, int | None]:
+        """Return the height at which bars are cut off, and the index of the bar that is cut off.
+
+        The index is None if no bar is cut off.
         """
         expected = [height for height in self.expected if height is not None]
         if len(self.heights) == 1 and len(self.names) > 2:
@@ -113,8 +117,12 @@ class BarChart(Chart):
                 return next_highest * _ROOM, place
         return max([0.0, *expected, *(max(heights, default=0.0) for heights in self.heights.values())]), None
 
-    def _draw_cut(self, panel: Any, place: int, limit: float) -> None:
-        """Draw a gap across the cut bar, and a label above it. place: the bar's index."""
+    def _draw_cut_bar(self, panel: Any, place: int, limit: float) -> None:
+        """Draw a gap across the bar that is cut off, and a label above it.
+
+        place: index of the bar.
+        limit: height at which it is cut off.
+        """
         [heights] = self.heights.values()
         share = heights[place] / sum(heights)
         edges = (place - 0.62, place + 0.62) if not self.numeric else (place - 0.8, place + 0.8)
@@ -153,7 +161,9 @@ class BarChart(Chart):
             panel.legend(fontsize="small", frameon=False)
 
     def _shorten_tick(self, name: str) -> str:
-        """Return the axis label of a name. For a range, such as "9 to 16", it is the range's start."""
+        """Return the text that the axis shows for a name. For a range such as "9 to 16", it is the first
+        number.
+        """
         return _shorten(name.partition(" to ")[0] if self.numeric else name)
 
 
@@ -164,6 +174,13 @@ def _shorten(name: str, most: int = 22) -> str:
 
 
 def name_ranges(first: int, width: int, count: int, last: int) -> Sequence[str]:
-    """Return the names of ranges of whole numbers: "1", "2" (width 1) or "1 to 8", "9 to 16"."""
+    """Return the names of ranges of whole numbers.
+
+    With a width of 1 they are "1", "2" and so on. With a width of 8 they are "1 to 8", "9 to 16" and so on.
+
+    first: first number of the first range.
+    count: number of ranges.
+    last: last number of the last range.
+    """
     starts = range(first, first + width * count, width)
     return [str(start) if width == 1 else f"{start} to {min(start + width - 1, last)}" for start in starts]

@@ -1,4 +1,4 @@
-"""Base class of charts, and helpers for drawing axes."""
+"""Base class of charts, and functions that draw axes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -7,17 +7,18 @@ from typing import Any, ClassVar
 from bertdata.report.charts.colours import LIGHT
 from bertdata.report.charts.values import DataTable, format_value
 
-Hovers = Mapping[str, str | Sequence[str]]
-"""Tooltips by the identifier of the part of the drawing.
+Tooltips = Mapping[str, str | Sequence[str]]
+"""Tooltips of a chart, by the identifier of the element in the drawing.
 
-For a line with markers, the value is a list of texts, one per marker.
+For a line with markers, the value is a list with one text for each marker.
 """
 
 
 class Chart(ABC):
-    """Base class of charts: numbers that can be drawn and listed.
+    """Base class of charts, which contain numbers and can draw them and list them in a table.
 
-    title: a noun phrase. description: a sentence that says what the chart shows, for screen readers.
+    title: a noun phrase.
+    description: a sentence that says what the chart shows, for screen readers.
     """
 
     title: str
@@ -26,15 +27,15 @@ class Chart(ABC):
 
     @abstractmethod
     def draw(self, panel: Any) -> None:
-        """Draw the chart on matplotlib's Axes and give parts with tooltips their identifiers."""
+        """Draw the chart on matplotlib's Axes. Elements that have a tooltip get an identifier."""
 
     @abstractmethod
     def table(self) -> DataTable:
         """Return the numbers as a table."""
 
     @abstractmethod
-    def hovers(self) -> Hovers:
-        """Return the tooltips of the chart's parts."""
+    def tooltips(self) -> Tooltips:
+        """Return the tooltips of the chart's elements, by their identifiers."""
 
 
 def label_axes(panel: Any, x_label: str, y_label: str) -> None:
@@ -56,5 +57,8 @@ def use_whole_number_ticks(axis: Any) -> None:
 
 
 def format_thousands(value: float, _: int) -> str:
-    """Return the label of a tick, with commas between thousands and without powers of ten."""
+    """Return the label of a value on an axis, with commas between thousands and without powers of ten.
+
+    The second argument is the position of the value, which matplotlib passes and which is not used.
+    """
     return format_value(float(value))

@@ -33,5 +33,5 @@ SERIES = tuple(colour for name, colour in LIGHT.items() if name.startswith("seri
 
 
 def series_colour(number: int) -> str:
-    """Return the colour of a series. Colours repeat after the last."""
+    """Return the colour of the series with this number. After the last colour, the first is used again."""
     return SERIES[number % len(SERIES)]

@@ -33,10 +33,11 @@ _SETTINGS = {
 
 
 def check_picture(path: str, asked_by: str = "--picture") -> None:
-    """Check, before any work, that a picture can be written to this file.
+    """Raise an error if a picture cannot be written to this file. This is called before the work begins.
 
-    Raises UsageError for an unknown file ending, MissingExtraError without matplotlib. asked_by: the flag or
-    command that needs the picture, for the error.
+    asked_by: the flag or command that needs the picture, for the error message.
+
+    Raises UsageError for an unknown file ending. Raises MissingExtraError if matplotlib is not installed.
     """
     if path.rpartition(".")[2].lower() not in _METADATA:
         raise UsageError(f"{path}: expected a name that ends in .svg or .png")
@@ -44,11 +45,12 @@ def check_picture(path: str, asked_by: str = "--picture") -> None:
 
 
 def write_picture(path: str, charts: Sequence[Chart], asked_by: str = "--picture") -> None:
-    """Write the charts with their titles, one below the other, as SVG or PNG.
+    """Write charts with their titles to an SVG or PNG file, one below the other.
 
-    The same charts give the same bytes with the same matplotlib. There is no date and no random identifier,
-    and the user's settings of matplotlib are ignored.
-    asked_by: the flag or command that needs matplotlib, for the error.
+    With the same version of matplotlib, the same charts give the same bytes. The file contains no date and no
+    random identifier, and the user's own settings of matplotlib are not used.
+
+    asked_by: the flag or command that needs matplotlib, for the error message.
     """
     check_picture(path, asked_by)
     picture = _draw_picture(charts, path.rpartition(".")[2].lower(), "bertdata", with_titles=True)
@@ -57,12 +59,21 @@ def write_picture(path: str, charts: Sequence[Chart], asked_by: str = "--picture
 
 
 def render_inline_svg(chart: Chart, name: str) -> str:
-    """Return the chart as an SVG element for a page, without a title. name: unique on the page."""
-    return convert_to_inline(_draw_picture([chart], "svg", name, with_titles=False), name, chart.hovers())
+    """Return the chart as an SVG element for an HTML page, without a title.
+
+    name: name of the chart, which must be unique on the page.
+    """
+    return convert_to_inline(_draw_picture([chart], "svg", name, with_titles=False), name, chart.tooltips())
 
 
 def load_matplotlib(asked_by: str, extra: str, module: str = "matplotlib") -> Any:
-    """Import the module. MissingExtraError says which flag or command needs it, and how to install it."""
+    """Import a module of matplotlib and return it.
+
+    asked_by: the flag or command that needs it, for the error message.
+    extra: the optional dependency of bertdata that installs it.
+
+    Raises MissingExtraError, which says how to install it.
+    """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -72,8 +83,10 @@ def load_matplotlib(asked_by: str, extra: str, module: str = "matplotlib") -> An
 
 
 def _draw_picture(charts: Sequence[Chart], kind: str, salt: str, *, with_titles: bool) -> bytes:
-    """Return the bytes of a picture of the charts. kind: svg or png. salt: text from which matplotlib makes
-    identifiers.
+    """Return the bytes of a picture of the charts.
+
+    kind: file type, svg or png.
+    salt: text from which matplotlib makes the identifiers in SVG.
     """
     picture = BytesIO()
     with _use_fixed_settings(salt):
@@ -84,9 +97,9 @@ def _draw_picture(charts: Sequence[Chart], kind: str, salt: str, *, with_titles:
 
 
 def _make_figure(charts: Sequence[Chart], with_titles: bool) -> Any:
-    """Return a figure with a panel for each chart.
+    """Return matplotlib's Figure with Axes for each chart.
 
-    It does not use pyplot, which would choose a backend for the whole process.
+    It is made without pyplot, which would choose a backend for the whole process.
     """
     width, height = charts[0].size_inches
     figure = import_module("matplotlib.figure").Figure(
@@ -104,7 +117,7 @@ def _make_figure(charts: Sequence[Chart], with_titles: bool) -> Any:
 
 @contextmanager
 def _use_fixed_settings(salt: str) -> Iterator[None]:
-    """Context manager in which matplotlib has its defaults and our settings, not the user's.
+    """Context manager in which matplotlib uses its defaults and our settings instead of the user's.
 
     salt: text from which matplotlib makes the identifiers in SVG.
     """
@@ -112,7 +125,7 @@ def _use_fixed_settings(salt: str) -> Iterator[None]:
     with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", "Glyph .* missing from", UserWarning
-        )  # the SVG needs no font, since the viewer's fonts have the glyph
+        )  # warnings about missing characters do not matter, because the fonts of the viewer have them
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({**_SETTINGS, "svg.hashsalt": salt})
         yield

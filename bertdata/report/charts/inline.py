@@ -1,10 +1,12 @@
-"""Conversion of matplotlib's SVG for use in a page: unique identifiers, the page's colours, tooltips."""
+"""Conversion of matplotlib's SVG for HTML pages: identifiers become unique, and colours and tooltips are
+added.
+"""
 
 import re
 from xml.etree import ElementTree
 
 from bertdata.io.terminal import escape_unprintable
-from bertdata.report.charts.chart import Hovers
+from bertdata.report.charts.chart import Tooltips
 from bertdata.report.charts.colours import LIGHT
 
 _SVG = "http://www.w3.org/2000/svg"
@@ -15,17 +17,19 @@ _VARIABLES = {colour: f"var(--{name})" for name, colour in LIGHT.items()}
 _COLOUR = re.compile("|".join(_VARIABLES))
 
 
-def convert_to_inline(svg: bytes, name: str, hovers: Hovers) -> str:
-    """Return the drawing as an element of a page.
+def convert_to_inline(svg: bytes, name: str, tooltips: Tooltips) -> str:
+    """Return a drawing as an element of an HTML page.
 
-    name: prefix of every identifier that is kept.
-    The element has the class ``chart`` and no size. The page that uses it sets the size, the role and the
-    label. Parts with tooltips have the class ``hit``.
+    The element has the class ``chart`` and no size. The page that contains it sets its size, role and label.
+    Elements that have a tooltip get the class ``hit``.
+
+    name: text in front of every identifier that is kept.
+    tooltips: tooltips, by the identifier of the element.
     """
     root = ElementTree.fromstring(svg)
     _remove_metadata(root)
     for element in root.iter():
-        _add_tooltips(element, hovers)
+        _add_tooltips(element, tooltips)
     _rename_identifiers(root, name)
     for size in ("width", "height"):
         root.attrib.pop(size, None)
@@ -43,9 +47,9 @@ def _remove_metadata(element: ElementTree.Element) -> None:
             _remove_metadata(child)
 
 
-def _add_tooltips(element: ElementTree.Element, hovers: Hovers) -> None:
-    """Add the tooltips of an element, if it has any."""
-    said = hovers.get(element.get("id", ""))
+def _add_tooltips(element: ElementTree.Element, tooltips: Tooltips) -> None:
+    """Add the tooltips to an element that has any."""
+    said = tooltips.get(element.get("id", ""))
     if said is None:
         return
     element.set("class", "hit")
@@ -59,7 +63,7 @@ def _add_tooltips(element: ElementTree.Element, hovers: Hovers) -> None:
 
 
 def _rename_identifiers(root: ElementTree.Element, name: str) -> None:
-    """Remove identifiers that nothing refers to, and put the drawing's name in front of the others."""
+    """Remove identifiers that nothing refers to. Put the name of the drawing in front of all others."""
     used = {
         reference
         for element in root.iter()
@@ -77,7 +81,7 @@ def _rename_identifiers(root: ElementTree.Element, name: str) -> None:
 
 
 def _remove_namespace(root: ElementTree.Element) -> ElementTree.Element:
-    """Remove the XML namespace from the names of elements, as HTML needs none for SVG."""
+    """Remove the XML namespace from the names of elements, because SVG inside HTML does not need it."""
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
     return root

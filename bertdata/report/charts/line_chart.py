@@ -6,30 +6,27 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from bertdata.report.charts.chart import Chart, Hovers, format_thousands, label_axes, use_whole_number_ticks
+from bertdata.report.charts.chart import Chart, Tooltips, format_thousands, label_axes, use_whole_number_ticks
 from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, format_value
 
 _MOST_DRAWN, _MOST_HOVERS, _MOST_ROWS, _FEW = 800, 120, 200, 24
-"""Limits for the points of a line.
+"""Limits for the number of points of a line.
 
-At most so many points are drawn, have tooltips and are in the table. A line of at most _FEW points has
-visible markers.
+They are the largest numbers of points that are drawn, that have tooltips, and that are in the table. A line
+of at most _FEW points has visible markers.
 """
 _MOST_INSIDE = 3
-"""Largest number of lines whose legend fits inside the axes.
-
-With more lines, the legend is above the axes.
-"""
+"""Largest number of lines for which the legend is inside the axes. With more lines, it is above the axes."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points in ascending order of x.
+    """A line of a chart, through points in ascending order of x.
 
-    dashed: a baseline, drawn in grey. markers: the points are single measurements, which are drawn as hollow
-        markers joined by dots.
-    series: number of the line's colour. None: its place in the chart.
+    dashed: True for a baseline, which is drawn in grey.
+    markers: True if the points are single measurements. They are drawn as hollow markers joined by dots.
+    series: number of the line's colour. None takes the number of the line in the chart.
     """
 
     name: str
@@ -42,10 +39,12 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class LineChart(Chart):
-    """A chart of lines with a legend.
+    """A chart of lines, with a legend.
 
-    whole_x: x is a count, so ticks are whole numbers. log_x, log_y: the axis is logarithmic.
-    y_range: ends of the y axis. None: chosen by matplotlib.
+    whole_x: True if x is a count, so that the axis shows only whole numbers.
+    log_x: True for a logarithmic x axis.
+    log_y: True for a logarithmic y axis.
+    y_range: first and last value of the y axis. None lets matplotlib choose.
     """
 
     title: str
@@ -79,7 +78,10 @@ class LineChart(Chart):
             panel.legend(fontsize="small", frameon=False)
 
     def _draw_line(self, panel: Any, number: int, line: Line) -> None:
-        """Draw a line, and invisible markers on it that carry the tooltips."""
+        """Draw a line, and invisible markers on it to which the tooltips belong.
+
+        number: number of the line in the chart.
+        """
         xs, ys = _thin_points(line.xs, line.ys)
         colour = (
             LIGHT["faint"] if line.dashed else series_colour(number if line.series is None else line.series)
@@ -90,13 +92,15 @@ class LineChart(Chart):
         elif len(xs) <= _FEW and not line.dashed:
             form["marker"] = "o"
         panel.plot(xs, ys, color=colour, linewidth=1.5, markersize=4, label=line.name, **form)
-        points = self._hover_points(line)
+        points = self._select_tooltip_points(line)
         [hits] = panel.plot(*zip(*points, strict=True), "o", markersize=9, alpha=0.0) if points else [None]
         if hits is not None:
             hits.set_gid(f"hit-{number}")
 
     def table(self) -> DataTable:
-        """Return the points as a table with a column per line. Long lines are thinned evenly."""
+        """Return the points as a table with a column for each line. Of long lines, only evenly spaced points
+        are shown.
+        """
         xs = sorted({x for line in self.lines for x in line.xs})
         chosen = _choose_evenly(xs, _MOST_ROWS)
         rows: list[tuple[Value, ...]] = [(x, *(_find_value(line, x) for line in self.lines)) for x in chosen]
@@ -104,43 +108,44 @@ class LineChart(Chart):
         columns = (self.x_label, *(f"{line.name}: {self.y_label}" for line in self.lines))
         return DataTable(self.title, columns, tuple(rows), note)
 
-    def hovers(self) -> Hovers:
+    def tooltips(self) -> Tooltips:
         """Return the tooltips of each line's invisible markers."""
         return {
             f"hit-{number}": [
                 f"{line.name}: {format_value(y)} at {self.x_label} {format_value(x)}"
-                for x, y in self._hover_points(line)
+                for x, y in self._select_tooltip_points(line)
             ]
             for number, line in enumerate(self.lines)
         }
 
-    def _hover_points(self, line: Line) -> list[tuple[float, float]]:
-        """Return the points of a line that have a tooltip."""
+    def _select_tooltip_points(self, line: Line) -> list[tuple[float, float]]:
+        """Return those points of a line that have a tooltip."""
         return _choose_evenly(list(zip(line.xs, line.ys, strict=True)), _MOST_HOVERS)
 
 
 def _find_value(line: Line, x: float) -> Value:
-    """Return the line's y at exactly this x. Returns None if the line has no such point."""
+    """Return the y of a line at exactly this x, or None if the line has no such point."""
     place = bisect_left(line.xs, x)
     return line.ys[place] if place < len(line.xs) and line.xs[place] == x else None
 
 
 def _choose_evenly(points: list[Any], most: int) -> list[Any]:
-    """Return at most ``most`` points, evenly chosen, with the first and the last."""
+    """Return at most ``most`` of the points, evenly spaced. The first and the last point are among them."""
     if len(points) <= most:
         return points
     return [points[round(place * (len(points) - 1) / (most - 1))] for place in range(most)]
 
 
 def _thin_points(xs: Sequence[float], ys: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Return fewer points for drawing.
+    """Return fewer points of a long line, for drawing.
 
-    Each stretch keeps its lowest and highest point, so that no peak is lost.
+    The line is cut into stretches. The lowest and the highest point of each stretch are kept, so that no peak
+    is lost.
     """
     if len(xs) <= _MOST_DRAWN:
         return list(xs), list(ys)
-    # Cut the points into 400 stretches. Keep the lowest and the highest point of each stretch, in their
-    # order: the stretch [3, 9, 1, 4] gives [9, 1].
+    # Cut the points into 400 stretches. Keep the lowest and the highest point of each stretch in their order.
+    # For example, of the stretch [3, 9, 1, 4] the points [9, 1] are kept.
     edges = [place * len(xs) * 2 // _MOST_DRAWN for place in range(_MOST_DRAWN // 2 + 1)]
     kept: list[int] = []
     for first, end in pairwise(edges):

@@ -1,19 +1,20 @@
-"""Tables of numbers, and numbers as text."""
+"""Tables of numbers, and functions that format numbers as text."""
 
 from dataclasses import dataclass
 
 Value = str | int | float | None
 _WHOLE = 100_000
-"""Numbers from this size on are shown without decimals."""
+"""Numbers that are at least this large are shown without decimals."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataTable:
-    """A table. Each column's name includes the unit, and the first column names the row.
+    """A table of numbers. The first column names the row. The names of the other columns include the unit.
 
-    caption: a noun phrase, never empty, because screen readers use it as the table's name.
-    page_rows: rows shown at once, with a search field if there are more. 0: all rows.
-    wide: nothing is placed next to the table.
+    caption: a noun phrase. It is never empty, because screen readers use it as the name of the table.
+    page_rows: number of rows that are shown at once. A table with more rows also gets a search field. 0 shows
+        all rows.
+    wide: True if nothing may be placed beside the table.
     """
 
     caption: str
@@ -27,7 +28,7 @@ class DataTable:
 
 
 def format_value(value: Value) -> str:
-    """Return the value for readers: commas between thousands, at most six significant digits."""
+    """Return a value as readable text, with commas between thousands and at most six significant digits."""
     if value is None:
         return "–"
     if isinstance(value, str):
@@ -38,5 +39,5 @@ def format_value(value: Value) -> str:
 
 
 def format_full_value(value: Value) -> str:
-    """Return the value for programs, in full precision."""
+    """Return a value as text for programs, in full precision."""
     return "" if value is None else repr(value) if isinstance(value, float) else str(value)

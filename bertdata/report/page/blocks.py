@@ -1,4 +1,4 @@
-"""The blocks that a section of a page is made of. Each names the template that shows it."""
+"""The types of blocks in a section of an HTML page. Each type names the template that shows it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from bertdata.report.charts.values import DataTable
 
 
 class PageContent(Protocol):
-    """Type of a block: any object with the name of a template."""
+    """Interface of blocks: any object that has the name of a template."""
 
     @property
     def template(self) -> str: ...
@@ -26,7 +26,10 @@ class Prose:
 
 @dataclass(frozen=True)
 class ChartBlock:
-    """A chart with its title, and its numbers as a table. note: a line below."""
+    """A chart with its title, and its numbers as a table.
+
+    note: a line below the chart.
+    """
 
     chart: Chart
     note: str = ""
@@ -36,7 +39,10 @@ class ChartBlock:
 
 @dataclass(frozen=True)
 class DrawingBlock:
-    """A drawing that is already SVG, made by our own code. table: its numbers."""
+    """A drawing that our own code made as SVG.
+
+    table: the numbers in the drawing.
+    """
 
     title: str
     description: str
@@ -48,9 +54,10 @@ class DrawingBlock:
 
 @dataclass(frozen=True)
 class PathStep:
-    """A step of a path.
+    """A step of a path that is drawn as boxes with arrows.
 
-    details: pairs of name and value. fault: what is wrong at this step. Empty if nothing is wrong.
+    details: pairs of a name and a value.
+    fault: what is wrong at this step. It is empty if nothing is wrong.
     """
 
     title: str
@@ -60,7 +67,10 @@ class PathStep:
 
 @dataclass(frozen=True)
 class StepsBlock:
-    """Steps drawn as boxes with arrows. label: text for screen readers that says what the path shows."""
+    """A path of steps, drawn as boxes with arrows.
+
+    label: text for screen readers that says what the path shows.
+    """
 
     label: str
     steps: tuple[PathStep, ...]
@@ -70,10 +80,11 @@ class StepsBlock:
 
 @dataclass(frozen=True)
 class MarkedWord:
-    """A word of a passage.
+    """A word of a passage, with a mark that shows for example that it is masked.
 
-    kind: a name in the legend, or "" for plain text. note: small text after the word.
-    joined: there is no blank before the word, because it continues the word before it.
+    kind: name of the mark, as in the legend. Empty for a word without a mark.
+    note: small text after the word.
+    joined: True if there is no blank before the word, because it continues the word before it.
     """
 
     text: str
@@ -84,7 +95,10 @@ class MarkedWord:
 
 @dataclass(frozen=True)
 class Passage:
-    """A text in titled parts, such as the segments of an example. facts: lines below the text."""
+    """A text in parts that have titles, such as the segments of an example.
+
+    facts: lines below the text.
+    """
 
     title: str
     parts: tuple[tuple[str, tuple[MarkedWord, ...]], ...]
@@ -93,11 +107,11 @@ class Passage:
 
 @dataclass(frozen=True)
 class PassagesBlock:
-    """Passages with a search field and pages.
+    """Several passages (texts with marked words), with a search field.
 
-    legend: pairs of a word's ``kind`` and its meaning. The style sheet knows the kinds masked, random, kept
-    and special.
-    page_rows: number of passages on a page.
+    legend: pairs of the ``kind`` of a word and its meaning. The style sheet knows the kinds masked, random,
+        kept and special.
+    page_rows: number of passages that are shown at once.
     """
 
     label: str
@@ -110,9 +124,9 @@ class PassagesBlock:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Blocks in columns, if the window is wide enough.
+    """Blocks in columns beside each other, if the window is wide enough.
 
-    columns: pairs of a heading and the column's blocks.
+    columns: pairs of the heading and the blocks of a column.
     """
 
     columns: tuple[tuple[str, Sequence[PageContent]], ...]

@@ -1,4 +1,4 @@
-"""A page made of sections, and how it becomes HTML."""
+"""An HTML page that consists of sections, and the functions that write it."""
 
 import re
 from base64 import b64encode
@@ -22,7 +22,10 @@ _FOLDER = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A heading with blocks below it. note: a line under the heading."""
+    """A heading with blocks below it.
+
+    note: a line directly under the heading.
+    """
 
     title: str
     blocks: tuple[PageContent, ...]
@@ -30,15 +33,17 @@ class ReportSection:
 
     @property
     def anchor(self) -> str:
-        """The section's identifier in links: its title in lower case with hyphens."""
+        """The identifier of the section in links. It is the title in lower case with hyphens."""
         return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportPage:
-    """A page.
+    """An HTML page.
 
-    lead: lines under the title. faults: lines at the top, in red, under the heading ``faults_title``.
+    lead: lines under the title.
+    faults: lines in red at the top of the page.
+    faults_title: heading of the faults.
     """
 
     title: str
@@ -49,12 +54,12 @@ class ReportPage:
 
 
 def check_report(path: str, asked_by: str) -> None:
-    """Raise an error if no page can be written to this file.
+    """Raise an error if a page cannot be written to this file. This is called before the work begins.
 
-    Call this before the work whose result the page will show.
+    asked_by: the flag or command that needs the page, for the error message.
 
-    Raises UsageError for another file ending than .html. MissingExtraError without Jinja2 or matplotlib.
-    asked_by: the flag or command that needs the page, for the error.
+    Raises UsageError unless the file ending is .html. Raises MissingExtraError if Jinja2 or matplotlib is not
+    installed.
     """
     if not path.lower().endswith((".html", ".htm")):
         raise UsageError(f"{path}: expected a name that ends in .html")
@@ -72,7 +77,7 @@ def write_page(path: str, page: ReportPage) -> None:
 def render_page(page: ReportPage) -> str:
     """Return the page's HTML."""
     jinja = _load_jinja("a report")
-    from markupsafe import Markup  # a dependency of Jinja2
+    from markupsafe import Markup  # markupsafe is installed together with Jinja2
 
     numbers = count(1)
     environment = jinja.Environment(
@@ -102,9 +107,9 @@ def render_page(page: ReportPage) -> str:
 
 
 def _format_colour_variables() -> str:
-    """Return the CSS variables of all colours.
+    """Return the CSS variables for all colours.
 
-    They are light by default, and dark if the browser or the reader asks for it.
+    The colours are light by default, and dark if the browser or a button on the page selects this.
     """
     light, dark = (
         "".join(f"--{name}:{colour};" for name, colour in colours.items()) for colours in (LIGHT, DARK)
@@ -123,7 +128,7 @@ def _read_template(name: str) -> str:
 
 
 def _load_jinja(asked_by: str) -> Any:
-    """Import Jinja2. Raises MissingExtraError if it is not installed."""
+    """Import Jinja2 and return it. Raises MissingExtraError if it is not installed."""
     try:
         import jinja2
     except ModuleNotFoundError as error:

@@ -1,5 +1,5 @@
-"""The sections of a dataset's report.
+"""The sections of the report about a dataset.
 
-Each module has a function that makes a section from the datasets' numbers. It returns None if there is
-nothing to show.
+Each module has a function that makes a section from the numbers of the datasets. The function returns None if
+there is nothing to show.
 """

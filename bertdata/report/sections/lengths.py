@@ -1,4 +1,4 @@
-"""Section on the lengths of examples, on padding, and on the examples per packed row."""
+"""Section of the report about the lengths of examples, padding, and the examples in a packed row."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,29 +20,31 @@ from bertdata.report.sections.comparison import (
 def make_lengths_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     """Return the section: charts of each dataset's lengths, and a table of numbers."""
     blocks = (
-        *place_side_by_side(datasets, lambda one: list(_make_charts(one))),
+        *place_side_by_side(datasets, lambda numbers: list(_make_charts(numbers))),
         make_facts_table("Lengths", datasets, _collect_facts),
     )
-    return ReportSection("Lengths", blocks, describe_scopes(datasets, DatasetNumbers.scope_of_lengths))
+    return ReportSection(
+        "Lengths", blocks, describe_scopes(datasets, DatasetNumbers.describe_counted_lengths)
+    )
 
 
-def count_rows(one: DatasetNumbers) -> tuple[int, int]:
-    """Return the number of rows and the number of tokens in them.
+def count_rows(numbers: DatasetNumbers) -> tuple[int, int]:
+    """Return the number of rows of a dataset, and the number of tokens in them.
 
-    These are all rows of the dataset if the manifest has the numbers, otherwise the sample's rows.
+    If the manifest has these numbers, they are exact. Otherwise only the rows of the sample are counted.
     """
-    assert one.statistics is not None
-    if one.lengths_are_exact and one.entries:
-        rows = [entry.examples if entry.rows is None else entry.rows for entry in one.entries]
-        return sum(rows), sum(entry.tokens for entry in one.entries)
-    return one.statistics.rows, one.statistics.tokens
+    assert numbers.statistics is not None
+    if numbers.lengths_are_exact and numbers.entries:
+        rows = [entry.examples if entry.rows is None else entry.rows for entry in numbers.entries]
+        return sum(rows), sum(entry.tokens for entry in numbers.entries)
+    return numbers.statistics.rows, numbers.statistics.tokens
 
 
-def _collect_facts(one: DatasetNumbers) -> Facts:
+def _collect_facts(numbers: DatasetNumbers) -> Facts:
     """Return a dataset's numbers for the section's table."""
-    assert one.statistics is not None
-    found, limit = one.lengths, one.statistics.layout.max_seq_length
-    rows, tokens = count_rows(one)
+    assert numbers.statistics is not None
+    found, limit = numbers.lengths, numbers.statistics.layout.max_seq_length
+    rows, tokens = count_rows(numbers)
     total = found.total()
     facts: dict[str, int | float | None] = {
         "examples": total,
@@ -57,7 +59,7 @@ def _collect_facts(one: DatasetNumbers) -> Facts:
         "longest (tokens)": max(found),
         "full examples (% of examples)": to_percent(found[limit] / total),
     }
-    if one.statistics.layout.packing is not None:
+    if numbers.statistics.layout.packing is not None:
         facts |= {"packed rows": rows, "examples per row": round(total / rows, 4)}
     return facts | {
         "fill (% of positions that hold a token)": to_percent(tokens / (rows * limit)),
@@ -65,13 +67,13 @@ def _collect_facts(one: DatasetNumbers) -> Facts:
     }
 
 
-def _make_charts(one: DatasetNumbers) -> Iterator[ChartBlock]:
+def _make_charts(numbers: DatasetNumbers) -> Iterator[ChartBlock]:
     """Yield the chart of lengths, and for packed rows a chart of examples per row."""
-    assert one.statistics is not None
+    assert numbers.statistics is not None
     yield ChartBlock(
-        make_lengths_chart(one.lengths, one.statistics.layout.max_seq_length, "Examples by length")
+        make_lengths_chart(numbers.lengths, numbers.statistics.layout.max_seq_length, "Examples by length")
     )
-    if packs := one.statistics.packs:
+    if packs := numbers.statistics.packs:
         names = tuple(map(str, sorted(packs)))
         yield ChartBlock(
             BarChart(
@@ -82,5 +84,5 @@ def _make_charts(one: DatasetNumbers) -> Iterator[ChartBlock]:
                 names=names,
                 heights={"rows": tuple(packs[int(name)] for name in names)},
             ),
-            f"Of {one.scope()}.",
+            f"Of {numbers.describe_sample()}.",
         )

@@ -1,4 +1,6 @@
-"""Section on masked positions: what they hold now, compared with what the settings lead to expect."""
+"""Section of the report about masked positions: what they contain, compared with what the settings lead to
+expect.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,22 +20,22 @@ from bertdata.report.sections.comparison import (
 
 
 def make_masks_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Return the section. Returns None if no dataset's examples have masks."""
-    masked = [one for one in datasets if _find_mask_statistics(one)]
+    """Return the section, or None if no dataset has examples with masks."""
+    masked = [numbers for numbers in datasets if _find_mask_statistics(numbers)]
     if not masked:
         return None
     blocks = (*place_side_by_side(masked, _make_blocks), make_facts_table("Masks", masked, _collect_facts))
-    return ReportSection("Masks", blocks, describe_scopes(masked, DatasetNumbers.scope))
+    return ReportSection("Masks", blocks, describe_scopes(masked, DatasetNumbers.describe_sample))
 
 
-def _find_mask_statistics(one: DatasetNumbers) -> dict[str, Any]:
-    """Return the statistics of masks that the objective counted. The result is empty if it counts none."""
-    return one.statistics.findings.sections.get("masks", {}) if one.statistics else {}
+def _find_mask_statistics(numbers: DatasetNumbers) -> dict[str, Any]:
+    """Return the statistics about masks that the objective computed. They are empty if it computes none."""
+    return numbers.statistics.findings.sections.get("masks", {}) if numbers.statistics else {}
 
 
-def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
-    """Return the chart for a dataset, or a sentence if nothing is masked."""
-    section = _find_mask_statistics(one)
+def _make_blocks(numbers: DatasetNumbers) -> Sequence[PageContent]:
+    """Return the chart of a dataset. If nothing is masked, return a sentence that says so."""
+    section = _find_mask_statistics(numbers)
     if not section["masked_tokens"]:
         return [Prose("Nothing is masked: masks are to be drawn when examples are loaded.")]
     kinds = section["kinds"]
@@ -54,9 +56,9 @@ def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def _describe_mask_id(section: dict[str, Any]) -> str:
-    """Return a note if the id of [MASK] is unknown or was inferred.
+    """Return a note if the id of [MASK] is unknown or was guessed from the examples.
 
-    The result is empty if the vocabulary names it.
+    It is empty if the id comes from the vocabulary.
     """
     mask = section["mask_id"]
     if mask is None:
@@ -66,9 +68,9 @@ def _describe_mask_id(section: dict[str, Any]) -> str:
     return ""
 
 
-def _collect_facts(one: DatasetNumbers) -> Facts:
+def _collect_facts(numbers: DatasetNumbers) -> Facts:
     """Return a dataset's numbers for the section's table."""
-    section = _find_mask_statistics(one)
+    section = _find_mask_statistics(numbers)
     each = section["per_example"]
     facts: dict[str, int | float | None] = {
         "masked positions": section["masked_tokens"],

@@ -1,4 +1,4 @@
-"""Sections on the statistics that only some objectives have, such as random pairs."""
+"""Sections of the report about statistics that only some objectives have, for example about random pairs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -20,18 +20,18 @@ _ELSEWHERE = ("lengths", "masks")
 
 
 def make_objective_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection]:
-    """Yield a section for each statistic of the datasets' objectives, except lengths and masks.
+    """Yield a section for each statistic that the datasets' objectives compute.
 
-    Lengths and masks have other sections.
+    Lengths and masks are left out, because they have sections in other modules.
     """
-    names = dict.fromkeys(name for one in datasets for name in _find_statistics(one))
+    names = dict.fromkeys(name for numbers in datasets for name in _find_statistics(numbers))
     for name in names:
-        yield _make_section(name, [one for one in datasets if name in _find_statistics(one)])
+        yield _make_section(name, [numbers for numbers in datasets if name in _find_statistics(numbers)])
 
 
-def _find_statistics(one: DatasetNumbers) -> dict[str, dict[str, Any]]:
-    """Return the statistics of a dataset's objective, by name, except lengths and masks."""
-    found = one.statistics.findings.sections if one.statistics else {}
+def _find_statistics(numbers: DatasetNumbers) -> dict[str, dict[str, Any]]:
+    """Return the statistics that a dataset's objective computed, by name, except lengths and masks."""
+    found = numbers.statistics.findings.sections if numbers.statistics else {}
     return {name: section for name, section in found.items() if name not in _ELSEWHERE}
 
 
@@ -39,18 +39,18 @@ def _make_section(name: str, datasets: list[DatasetNumbers]) -> ReportSection:
     """Return the section for the statistics of this name."""
     title = name.replace("_", " ").capitalize()
 
-    def facts(one: DatasetNumbers) -> Facts:
-        return dict(_flatten("", _find_statistics(one)[name]))
+    def collect_facts(numbers: DatasetNumbers) -> Facts:
+        return dict(_flatten_statistics("", _find_statistics(numbers)[name]))
 
-    def charts(one: DatasetNumbers) -> Sequence[PageContent]:
-        return [ChartBlock(chart) for chart in _make_label_charts(title, _find_statistics(one)[name])]
+    def make_charts(numbers: DatasetNumbers) -> Sequence[PageContent]:
+        return [ChartBlock(chart) for chart in _make_label_charts(title, _find_statistics(numbers)[name])]
 
-    blocks = (*place_side_by_side(datasets, charts), make_facts_table(title, datasets, facts))
-    return ReportSection(title, blocks, describe_scopes(datasets, DatasetNumbers.scope))
+    blocks = (*place_side_by_side(datasets, make_charts), make_facts_table(title, datasets, collect_facts))
+    return ReportSection(title, blocks, describe_scopes(datasets, DatasetNumbers.describe_sample))
 
 
 def _make_label_charts(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
-    """Yield a chart if the statistics compare two labels of examples, such as random and real pairs."""
+    """Yield a chart if the statistics count two labels of examples, such as random and real pairs."""
     labels = [name for name in section if f"{name}_share" in section]
     if len(labels) != 2:
         return
@@ -66,8 +66,8 @@ def _make_label_charts(title: str, section: Mapping[str, Any]) -> Iterator[BarCh
     )
 
 
-def _flatten(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
-    """Yield label and value of each number. The label of a nested number follows its outer labels.
+def _flatten_statistics(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
+    """Yield the label and the value of each number in nested dictionaries. Labels include the outer labels.
 
     before: the outer labels.
     """
@@ -76,7 +76,7 @@ def _flatten(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Val
         if name == "quantiles":
             yield from ((f"{before}, {part} % have at most", value[part]) for part in value)
         elif isinstance(value, Mapping):
-            yield from _flatten(label, value)
+            yield from _flatten_statistics(label, value)
         elif name.endswith("share"):
             yield f"{label} (%)", to_percent(value)
         else:

@@ -1,4 +1,4 @@
-"""Section that shows examples as readable text, with words joined, masks marked and segments separated."""
+"""Section of the report that shows examples as readable text, with masks marked and segments separated."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -39,27 +39,30 @@ def make_passages_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     most_words = _MOST_WORDS // len(datasets)
     return ReportSection(
         "Examples",
-        place_side_by_side(datasets, lambda one: [_make_block(one, most_words)]),
+        place_side_by_side(datasets, lambda numbers: [_make_block(numbers, most_words)]),
         "The first examples of evenly spaced shards. Search and pages cover only the examples shown here.",
     )
 
 
-def _make_block(one: DatasetNumbers, most_words: int) -> PageContent:
-    """Return the examples of a dataset, up to about ``most_words`` tokens, at least one page of examples."""
-    reading = _Reading(one.vocabulary)
+def _make_block(numbers: DatasetNumbers, most_words: int) -> PageContent:
+    """Return the block that shows the examples of a dataset.
+
+    most_words: approximate limit for the number of tokens. At least one page of examples is shown.
+    """
+    reading = _WordReader(numbers.vocabulary)
     made: list[Passage] = []
-    for kept in one.sample.kept:
+    for kept in numbers.sample.kept:
         most_words -= len(kept.example.ids)
         if most_words < 0 and len(made) >= _PAGE:
             break
-        made.append(reading.passage(kept))
+        made.append(reading.make_passage(kept))
     kinds = {word.kind for passage in made for _, words in passage.parts for word in words}
     legend = tuple((kind, meaning) for kind, meaning in _LEGEND.items() if kind in kinds)
-    return PassagesBlock(f"Examples of {one.name}", legend, tuple(made), _PAGE)
+    return PassagesBlock(f"Examples of {numbers.name}", legend, tuple(made), _PAGE)
 
 
-class _Reading:
-    """Converter of token ids to readable words."""
+class _WordReader:
+    """Converter from token ids to readable words."""
 
     def __init__(self, vocabulary: Vocabulary | None) -> None:
         self._words = make_words_readable(vocabulary) if vocabulary else []
@@ -68,14 +71,19 @@ class _Reading:
         self._continues = vocabulary.continues_word if vocabulary else None
         self._has_blanks = vocabulary is not None and vocabulary.kind in ("bpe", "unigram")
 
-    def passage(self, kept: KeptExample) -> Passage:
-        """Return an example as text with marked words, and the first line that ``bertdata show`` prints."""
+    def make_passage(self, kept: KeptExample) -> Passage:
+        """Return an example as readable text with marked words. The first line that ``bertdata show`` prints
+        is added.
+        """
         example, kind = kept.example, kept.batch_type
         objective = find_objective(kept.layout.objective)
         masks: dict[int, int] = {}
         if has_group(kind, MASKS):
             columns = find_mask_columns(kind)
-            places, originals = getattr(example, columns.places.one), getattr(example, columns.originals.one)
+            places, originals = (
+                getattr(example, columns.places.one),
+                getattr(example, columns.originals.one),
+            )
             masks = dict(zip(places, originals, strict=True))
         words = [self._make_word(place, token, masks.get(place)) for place, token in enumerate(example.ids)]
         described = objective.describe(example, self._words, self._mask_id, kept.layout)
@@ -83,9 +91,11 @@ class _Reading:
         return Passage(kept.title, tuple(_divide_segments(kept, words)), facts)
 
     def _make_word(self, place: int, token: int, original: int | None) -> MarkedWord:
-        """Return the word at a position. original: the id before masking.
+        """Return the word at a position of the example.
 
-        Returns None if the position is not masked.
+        place: the position.
+        token: the token id at the position.
+        original: the token id before masking. None if the position is not masked.
         """
         text, joined = self._find_text(token)
         if original is not None:
@@ -97,9 +107,9 @@ class _Reading:
         return MarkedWord(text, joined=joined and place > 0)
 
     def _find_text(self, token: int) -> tuple[str, bool]:
-        """Return a token's text, and whether it continues the word before it.
+        """Return the text of a token, and True if the token continues the word before it.
 
-        The marks of word pieces and blanks are removed from the text.
+        The characters that mark word pieces and blanks are removed from the text.
         """
         if token >= len(self._words):
             return f"<{token}>", False
@@ -114,7 +124,7 @@ class _Reading:
 def _divide_segments(
     kept: KeptExample, words: list[MarkedWord]
 ) -> Iterator[tuple[str, tuple[MarkedWord, ...]]]:
-    """Yield title and words of segments A and B. An example without segments is a single part."""
+    """Yield the title and the words of the segments A and B. An example without segments is a single part."""
     first = len(words)
     if has_group(kept.batch_type, SEGMENT):
         first = getattr(kept.example, find_column(kept.batch_type, SEGMENT).one)
@@ -126,7 +136,7 @@ def _divide_segments(
 
 
 def _merge_words(words: list[MarkedWord]) -> tuple[MarkedWord, ...]:
-    """Return the words with neighbouring unmarked words joined, which makes the page much smaller."""
+    """Join neighbouring words that have no mark, which makes the page much smaller. Return the new words."""
     found: list[MarkedWord] = []
     for word in words:
         if found and not word.kind and not found[-1].kind:
@@ -138,7 +148,7 @@ def _merge_words(words: list[MarkedWord]) -> tuple[MarkedWord, ...]:
 
 
 def _describe_other_columns(kept: KeptExample) -> Iterator[str]:
-    """Yield a line for each column of the example that belongs only to its objective."""
+    """Yield a line for each column of the example that only its objective has."""
     ends = kept.batch_type.ragged()
     for column in kept.batch_type.columns():
         if column.group not in _KNOWN_GROUPS and column.name not in ends:

@@ -1,4 +1,6 @@
-"""Section on the steps from the source to a dataset, from the manifests that each step refers to."""
+"""Section of the report about the steps from the source of the text to a dataset, as the manifests describe
+them.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -20,38 +22,44 @@ _NAMES = {
     "text": ("recipe", "sentences", "files"),
     "dataset": ("recipe", "shards"),
 }
-"""For each step, the names of the comma-separated values in its description, in order."""
+"""Names of the values of a step, by the name of the step. The values are separated by commas in its
+description.
+"""
 
 
 def make_provenance_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
-    """Return the section, with each dataset's steps from the source on."""
-    return ReportSection("Provenance", place_side_by_side(datasets, lambda one: list(_make_blocks(one))))
+    """Return the section, which shows the steps from the source to each dataset."""
+    return ReportSection(
+        "Provenance", place_side_by_side(datasets, lambda numbers: list(_make_blocks(numbers)))
+    )
 
 
-def _make_blocks(one: DatasetNumbers) -> Iterator[PageContent]:
+def _make_blocks(numbers: DatasetNumbers) -> Iterator[PageContent]:
     """Yield the steps, the result of verification, and the manifest's warnings."""
-    links = () if one.verification is None else one.verification.links
+    links = () if numbers.verification is None else numbers.verification.links
     steps = tuple(_make_step(link) for link in reversed(links))
     if not steps:
-        told = "none: its steps are not known" if one.dataset.manifest is None else "not followed"
-        steps = (PathStep(one.name, (("manifest", told),)),)
-    yield StepsBlock(f"Steps from the source to {one.name}", steps)
-    if one.verification is None:
-        yield Prose(f"The files were not verified: {one.not_verified}.")
+        told = "none: its steps are not known" if numbers.dataset.manifest is None else "not followed"
+        steps = (PathStep(numbers.name, (("manifest", told),)),)
+    yield StepsBlock(f"Steps from the source to {numbers.name}", steps)
+    if numbers.verification is None:
+        yield Prose(f"The files were not verified: {numbers.not_verified}.")
     else:
-        right, faults = one.verification.count("right"), len(one.verification.faults)
+        right, faults = numbers.verification.count("right"), len(numbers.verification.faults)
         told = f"{right:,} {'file is' if right == 1 else 'files are'} right, {faults or 'no'} faults"
         yield Prose(f"Verified: {told.removesuffix('s') if faults == 1 else told}.")
-    if one.dataset.manifest is not None:
-        yield Prose(*one.dataset.manifest.warnings)
-        yield Prose(*(f"Left out: {entry.name}: {entry.reason}" for entry in one.dataset.manifest.skipped))
-        yield Prose(*describe_text_counts(one.dataset))
+    if numbers.dataset.manifest is not None:
+        yield Prose(*numbers.dataset.manifest.warnings)
+        yield Prose(
+            *(f"Left out: {entry.name}: {entry.reason}" for entry in numbers.dataset.manifest.skipped)
+        )
+        yield Prose(*describe_text_counts(numbers.dataset))
 
 
 def describe_text_counts(dataset: FoundDataset) -> Iterator[str]:
-    """Yield lines about the whole text, from the copy of the parts' manifest.
+    """Yield lines about the whole text, which come from the dataset's copy of the parts' manifest.
 
-    A damaged copy yields nothing, because verification reports the damage.
+    If the copy is damaged, there are no lines. The verification reports the damage.
     """
     path = storage.join(dataset.path, PARTS_COPY)
     try:
@@ -65,11 +73,11 @@ def describe_text_counts(dataset: FoundDataset) -> Iterator[str]:
 
 
 def _make_step(link: ChainLink) -> PathStep:
-    """Return a step as a box. Its description is a list of values, which get the names in ``_NAMES``."""
+    """Return the box for a step. The values in its description get the names in ``_NAMES``."""
     if not link.step:
         return PathStep("source", (("not followed further", link.description),))
     kind, *values = link.description.split(", ")
-    if kind not in _NAMES:  # a dump's description starts with the file's name, not with its kind
+    if kind not in _NAMES:  # the description of a dump starts with a file name instead
         kind, values = link.step, [kind, *values]
     names = _NAMES.get(kind, ())
     told = [

@@ -1,4 +1,8 @@
-"""Section on the positions that bins, packed rows or flat batches would save."""
+"""Section of the report about the padding that could be saved by arranging the examples in other ways.
+
+The ways are bins (batches of examples of similar length), packed rows, and flat batches (examples one after
+another without padding).
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,20 +25,22 @@ _BINS = 4
 
 
 def make_savings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Return the section on what packing would save. Returns None if all datasets are packed already."""
-    padded = [one for one in datasets if one.statistics and one.statistics.layout.packing is None]
+    """Return the section, or None if all datasets are already packed."""
+    padded = [
+        numbers for numbers in datasets if numbers.statistics and numbers.statistics.layout.packing is None
+    ]
     if not padded:
         return None
-    scope = describe_scopes(padded, DatasetNumbers.scope_of_lengths)
+    scope = describe_scopes(padded, DatasetNumbers.describe_counted_lengths)
     note = f"{scope} The saving holds where a position of padding takes as much time as a token."
     return ReportSection("Packing and bins", place_side_by_side(padded, _make_blocks), note)
 
 
-def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+def _make_blocks(numbers: DatasetNumbers) -> Sequence[PageContent]:
     """Return the chart and the table for a dataset."""
-    assert one.statistics is not None
-    positions = count_positions(one.lengths, one.statistics.layout.max_seq_length)
-    tokens, padded = sum_weighted(one.lengths), next(iter(positions.values()))
+    assert numbers.statistics is not None
+    positions = count_positions(numbers.lengths, numbers.statistics.layout.max_seq_length)
+    tokens, padded = sum_weighted(numbers.lengths), next(iter(positions.values()))
     rows = tuple(
         (way, computed, to_percent(tokens / computed), to_percent(1 - computed / padded))
         for way, computed in positions.items()
@@ -53,9 +59,13 @@ def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def count_positions(lengths: Counter[int], limit: int) -> dict[str, int]:
-    """Return the number of positions that an epoch computes, for each way of arranging the examples.
+    """Return the number of positions that the model computes in an epoch, for each way of arranging the
+    examples.
 
-    The first entry is for padded rows.
+    The first way is padded rows, with one example in each row.
+
+    lengths: number of examples, by length in tokens.
+    limit: length of a padded row.
     """
     from bertdata.packing.longest_first import pack_longest_first
 
@@ -72,7 +82,7 @@ def count_positions(lengths: Counter[int], limit: int) -> dict[str, int]:
 
 
 def _make_histogram(lengths: Counter[int], limit: int) -> "Histogram":
-    """Return the counter as an array: element n is the number of examples of length n."""
+    """Return the counts as an array, whose element n is the number of examples of length n."""
     import numpy as np
 
     found = np.zeros(limit + 1, np.int64)

@@ -1,4 +1,4 @@
-"""Section on the settings that a dataset's bytes depend on, with their meaning."""
+"""Section of the report about the settings that decide the bytes of a dataset, with explanations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -29,12 +29,12 @@ _WORDS = {
 
 
 def make_settings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Return the section, with a row per setting. Returns None if no dataset has a manifest."""
-    found = [_collect_settings(one) for one in datasets]
+    """Return the section with a row for each setting, or None if no dataset has a manifest."""
+    found = [_collect_settings(numbers) for numbers in datasets]
     names = list(dict.fromkeys(name for values in found for name in values))
     if not names:
         return None
-    meanings = {name: meaning for one in datasets for name, meaning in _collect_meanings(one).items()}
+    meanings = {name: meaning for numbers in datasets for name, meaning in _collect_meanings(numbers).items()}
     rows: list[tuple[Value, ...]] = []
     for name in names:
         values = [values.get(name) for values in found]
@@ -43,35 +43,40 @@ def make_settings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection |
         if len(datasets) > 1:
             row = (*row, "same" if len({str(value) for value in values}) == 1 else "differs")
         rows.append((*row, meanings.get(name, _find_meaning(name))))
-    heads = ["value"] if len(datasets) == 1 else [*(one.name for one in datasets), "compared"]
+    heads = ["value"] if len(datasets) == 1 else [*(numbers.name for numbers in datasets), "compared"]
     table = DataTable("Settings", ("setting", "of", *heads, "meaning"), tuple(rows), wide=True)
     return ReportSection("Settings", (table,))
 
 
 def _find_meaning(name: str) -> str:
-    """Return the meaning of a setting that does not belong to an objective, or of the record that contains
-    it.
+    """Return the explanation of a setting that does not belong to an objective.
+
+    If there is none, return the explanation of the record (JSON object) that contains the setting.
     """
     return next((meaning for start, meaning in _WORDS.items() if f"{name}.".startswith(f"{start}.")), "")
 
 
-def _collect_settings(one: DatasetNumbers) -> dict[str, Value]:
-    """Return the settings of a dataset by full name, such as "tokenizer.vocabulary.md5"."""
-    if one.dataset.manifest is None:
+def _collect_settings(numbers: DatasetNumbers) -> dict[str, Value]:
+    """Return the settings of a dataset by their full names, such as "tokenizer.vocabulary.md5"."""
+    if numbers.dataset.manifest is None:
         return {}
-    plan = one.dataset.manifest.plan
+    plan = numbers.dataset.manifest.plan
     found: dict[str, Value] = {}
     if plan.recipe is not None:
         found["recipe.recipe"] = plan.recipe if plan.phase is None else f"{plan.recipe}, phase {plan.phase}"
     for record, values in plan.settings.as_json().items():
-        found |= _flatten(record, values)
+        found |= _flatten_record(record, values)
     return found
 
 
-def _flatten(name: str, value: Any) -> dict[str, Value]:
-    """Return a setting's values by full name, with nested records flattened. Unset values are left out."""
+def _flatten_record(name: str, value: Any) -> dict[str, Value]:
+    """Return the values in nested records by their full names. Settings that are not set are left out."""
     if isinstance(value, Mapping):
-        return {inner: one for key in value for inner, one in _flatten(f"{name}.{key}", value[key]).items()}
+        return {
+            inner: numbers
+            for key in value
+            for inner, numbers in _flatten_record(f"{name}.{key}", value[key]).items()
+        }
     if value is None:
         return {}
     if isinstance(value, bool):
@@ -81,11 +86,11 @@ def _flatten(name: str, value: Any) -> dict[str, Value]:
     return {name: str(value)}
 
 
-def _collect_meanings(one: DatasetNumbers) -> dict[str, str]:
-    """Return the help texts of the objective's settings, by full name."""
-    if one.statistics is None:
+def _collect_meanings(numbers: DatasetNumbers) -> dict[str, str]:
+    """Return the help texts of an objective's settings, by the settings' full names."""
+    if numbers.statistics is None:
         return {}
-    helps = {item.name: item.metadata.get("help", "") for item in fields(one.objective.settings_type)}
+    helps = {item.name: item.metadata.get("help", "") for item in fields(numbers.objective.settings_type)}
     return {
         f"{record}.{name}": told
         for name, told in helps.items()

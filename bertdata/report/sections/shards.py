@@ -1,4 +1,4 @@
-"""Section on the balance of shards."""
+"""Section of the report about differences in size between the shards of a dataset."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,14 +16,19 @@ _MOST_BARS, _MOST_ROWS = 64, 500
 
 
 class _Sizes(NamedTuple):
-    """The size of each shard by name, and the unit: tokens or bytes."""
+    """The size of each shard, by its name.
+
+    unit: tokens or bytes.
+    """
 
     unit: str
     by_name: dict[str, int]
 
 
 def make_shards_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
-    """Return the section. All its numbers are exact: they come from the manifest or from the files' sizes."""
+    """Return the section. All its numbers are exact, because they come from the manifest or from the file
+    sizes.
+    """
     blocks = (
         *place_side_by_side(datasets, _make_blocks),
         make_facts_table("Balance of shards", datasets, _collect_facts),
@@ -31,21 +36,21 @@ def make_shards_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     return ReportSection("Balance of shards", blocks, "Exact: of all shards.")
 
 
-def _find_sizes(one: DatasetNumbers) -> _Sizes:
+def _find_sizes(numbers: DatasetNumbers) -> _Sizes:
     """Return the shards' sizes in tokens if the manifest has them, otherwise in bytes."""
-    if one.entries:
-        return _Sizes("tokens", {entry.name: entry.tokens for entry in one.entries})
-    return _Sizes("bytes", {shard.name: shard.bytes for shard in one.dataset.shards})
+    if numbers.entries:
+        return _Sizes("tokens", {entry.name: entry.tokens for entry in numbers.entries})
+    return _Sizes("bytes", {shard.name: shard.bytes for shard in numbers.dataset.shards})
 
 
-def _collect_facts(one: DatasetNumbers) -> Facts:
+def _collect_facts(numbers: DatasetNumbers) -> Facts:
     """Return a dataset's numbers for the section's table."""
-    unit, by_name = _find_sizes(one)
+    unit, by_name = _find_sizes(numbers)
     sizes = list(by_name.values())
     mean = sum(sizes) / len(sizes)
     return {
         "shards": len(sizes),
-        "bytes": sum(shard.bytes for shard in one.dataset.shards),
+        "bytes": sum(shard.bytes for shard in numbers.dataset.shards),
         f"{unit} per shard, least": min(sizes),
         f"{unit} per shard, mean": round(mean, 1),
         f"{unit} per shard, most": max(sizes),
@@ -55,9 +60,9 @@ def _collect_facts(one: DatasetNumbers) -> Facts:
     }
 
 
-def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
-    """Return the chart and the table of shards. Many shards are drawn as a line, in ascending order."""
-    unit, by_name = _find_sizes(one)
+def _make_blocks(numbers: DatasetNumbers) -> Sequence[PageContent]:
+    """Return the chart and the table of shards. Many shards are drawn as a line, in order of size."""
+    unit, by_name = _find_sizes(numbers)
     told = f"{len(by_name):,} shards, from {min(by_name.values()):,} to {max(by_name.values()):,} {unit}."
     chart: Chart
     if len(by_name) <= _MOST_BARS:
@@ -85,7 +90,9 @@ def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def _make_table(unit: str, by_name: dict[str, int]) -> DataTable:
-    """Return the shards by name. If there are many, return only those furthest from the mean."""
+    """Return a table of the shards. If there are many, it has only those whose sizes are furthest from the
+    mean.
+    """
     mean = sum(by_name.values()) / len(by_name)
     rows = [
         (name, size, to_percent(size / mean - 1) if mean else 0.0, number)

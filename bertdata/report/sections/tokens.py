@@ -1,4 +1,4 @@
-"""Section on frequent and rare tokens."""
+"""Section of the report about the most and the least frequent tokens."""
 
 from collections.abc import Sequence
 
@@ -21,49 +21,53 @@ _MOST = 200
 
 
 def make_tokens_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
-    """Return the section: for each dataset, the most and the least frequent tokens before masking."""
+    """Return the section, which lists the most and the least frequent tokens before masking."""
     blocks = (
         *place_side_by_side(datasets, _make_blocks),
         make_facts_table("Tokens of the vocabulary", datasets, _collect_facts),
     )
+    scopes = describe_scopes(datasets, DatasetNumbers.describe_sample)
     return ReportSection(
         "Frequent and rare tokens",
         blocks,
-        f"{describe_scopes(datasets, DatasetNumbers.scope)} Masked tokens are counted by their original ids.",
+        f"{scopes} Masked tokens are counted by their original ids.",
     )
 
 
-def read_token_texts(one: DatasetNumbers) -> list[str]:
+def read_token_texts(numbers: DatasetNumbers) -> list[str]:
     """Return the readable text of each token id. The result is empty if no vocabulary is known."""
-    return make_words_readable(one.vocabulary) if one.vocabulary else []
+    return make_words_readable(numbers.vocabulary) if numbers.vocabulary else []
 
 
-def _collect_facts(one: DatasetNumbers) -> Facts:
+def _collect_facts(numbers: DatasetNumbers) -> Facts:
     """Return a dataset's numbers for the section's table."""
-    ids = one.sample.tokens.ids
+    ids = numbers.sample.tokens.ids
     facts: dict[str, int | float | None] = {
         "distinct tokens that occur": len(ids),
         "tokens that occur once": sum(count == 1 for count in ids.values()),
     }
-    if one.vocabulary is not None:
-        absent = one.vocabulary.tokens - len(ids)
-        facts["tokens of the vocabulary"] = one.vocabulary.tokens
+    if numbers.vocabulary is not None:
+        absent = numbers.vocabulary.tokens - len(ids)
+        facts["tokens of the vocabulary"] = numbers.vocabulary.tokens
         facts["tokens that do not occur"] = absent
-        facts["tokens that do not occur (% of the vocabulary)"] = to_percent(absent / one.vocabulary.tokens)
+        facts["tokens that do not occur (% of the vocabulary)"] = to_percent(
+            absent / numbers.vocabulary.tokens
+        )
     return facts
 
 
-def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
-    """Return the chart of counts by rank, and the two tables of tokens."""
-    ids, texts = one.sample.tokens.ids, read_token_texts(one)
-    special = find_special_ids(one.vocabulary) if one.vocabulary else set()
+def _make_blocks(numbers: DatasetNumbers) -> Sequence[PageContent]:
+    """Return the chart of the counts in descending order, and the two tables of tokens."""
+    ids, texts = numbers.sample.tokens.ids, read_token_texts(numbers)
+    special = find_special_ids(numbers.vocabulary) if numbers.vocabulary else set()
     ordered = sorted(ids, key=lambda token: (-ids[token], token))
     total = ids.total()
 
-    def kind(token: int) -> str:
+    def name_kind(token: int) -> str:
+        """Return the name of the mark that the chart gives to a token."""
         return "special" if token in special else "text"
 
-    def rows(chosen: Sequence[int]) -> tuple[tuple[str | int | float, ...], ...]:
+    def make_rows(chosen: Sequence[int]) -> tuple[tuple[str | int | float, ...], ...]:
         return tuple(
             (
                 _find_text(token, texts),
@@ -88,11 +92,11 @@ def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
     )
     return (
         ChartBlock(chart),
-        DataTable("Most frequent tokens", columns, rows(ordered[:_MOST]), page_rows=10),
-        DataTable("Rarest tokens that occur", columns, rows(ordered[: -_MOST - 1 : -1]), page_rows=10),
+        DataTable("Most frequent tokens", columns, make_rows(ordered[:_MOST]), page_rows=10),
+        DataTable("Rarest tokens that occur", columns, make_rows(ordered[: -_MOST - 1 : -1]), page_rows=10),
     )
 
 
 def _find_text(token: int, texts: list[str]) -> str:
-    """Return a token's text. For an id outside ``texts``, return the id in angle brackets."""
+    """Return the text of a token. If the id has no text, return the id in angle brackets."""
     return texts[token] if token < len(texts) else f"<{token}>"

@@ -1,4 +1,4 @@
-"""Section on unknown words, on text that is in no example, and on word lengths in tokens and characters."""
+"""Section of the report about unknown words, text that is in no example, and the lengths of words."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from bertdata.report.sections.comparison import (
 
 
 def make_words_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Return the section. Returns None if no dataset has numbers for it."""
-    known = [one for one in datasets if _collect_facts(one)]
+    """Return the section, or None if no dataset has numbers for it."""
+    known = [numbers for numbers in datasets if _collect_facts(numbers)]
     if not known:
         return None
     blocks = (*place_side_by_side(known, _make_charts), make_facts_table("Words", known, _collect_facts))
@@ -27,24 +27,24 @@ def make_words_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | No
     return ReportSection(
         "Unknown words, lost text and word lengths",
         blocks,
-        note + describe_scopes(known, DatasetNumbers.scope),
+        note + describe_scopes(known, DatasetNumbers.describe_sample),
     )
 
 
-def _collect_facts(one: DatasetNumbers) -> Facts:
+def _collect_facts(numbers: DatasetNumbers) -> Facts:
     """Return a dataset's numbers for the section's table."""
     facts: dict[str, int | float | None] = {}
-    statistics, counts = one.statistics, one.sample.tokens
-    if statistics is not None and statistics.unknown is not None:
+    statistics, counts = numbers.statistics, numbers.sample.tokens
+    if statistics is not None and statistics.unknown_share is not None:
         facts["tokens of the inputs"] = statistics.input_tokens
         facts["[UNK] in the inputs (tokens)"] = statistics.unknown_tokens
-        facts["[UNK] in the inputs (% of tokens)"] = to_percent(statistics.unknown)
-    if statistics is not None and statistics.lost is not None:
+        facts["[UNK] in the inputs (% of tokens)"] = to_percent(statistics.unknown_share)
+    if statistics is not None and statistics.lost_share is not None:
         facts["tokens of the inputs"] = statistics.input_tokens
         facts["in no example (tokens)"] = statistics.lost_tokens
-        facts["in no example (% of the tokens of the inputs)"] = to_percent(statistics.lost)
-    if one.vocabulary is not None and one.vocabulary.unk is not None and counts.ids:
-        share = counts.ids[one.vocabulary.unk] / counts.ids.total()
+        facts["in no example (% of the tokens of the inputs)"] = to_percent(statistics.lost_share)
+    if numbers.vocabulary is not None and numbers.vocabulary.unk is not None and counts.ids:
+        share = counts.ids[numbers.vocabulary.unk] / counts.ids.total()
         facts["[UNK] in the examples (% of tokens)"] = to_percent(share)
     if total := counts.words_by_tokens.total():
         facts["words of the examples"] = total
@@ -54,9 +54,9 @@ def _collect_facts(one: DatasetNumbers) -> Facts:
     return facts
 
 
-def _make_charts(one: DatasetNumbers) -> Sequence[PageContent]:
+def _make_charts(numbers: DatasetNumbers) -> Sequence[PageContent]:
     """Return the charts of word lengths. The result is empty if no words were counted."""
-    counts = one.sample.tokens
+    counts = numbers.sample.tokens
     if not counts.words_by_tokens:
         return []
     return [
@@ -66,7 +66,7 @@ def _make_charts(one: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def _make_chart(unit: str, counter: Counter[int]) -> BarChart:
-    """Return a chart of words by their size. The last bar may also stand for all longer words."""
+    """Return a chart of the number of words of each size. The last bar may stand for all longer words too."""
     most, total = max(counter), counter.total()
     sizes = range(1, most + 1)
     common = max(sizes, key=counter.__getitem__)

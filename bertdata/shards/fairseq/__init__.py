@@ -1,11 +1,15 @@
-"""fairseq's binarised text: ids in ``.bin``, the sizes of lines in ``.idx``, tokens in ``dict.txt``."""
+"""fairseq's binarised text: token ids in ``.bin``, the sizes of lines in ``.idx``, and tokens in
+``dict.txt``.
+"""
 
 from importlib import import_module
 
 from bertdata.errors import MissingExtraError, install_extra
 
 OBJECTIVE = "mlm"
-"""Objective of examples read from a .bin: each is a block of ids whose masks are drawn during training."""
+"""The objective of examples that are read from a .bin. Each is a block of ids, and is masked during
+training.
+"""
 
 
 def load_numpy() -> None:

@@ -29,7 +29,9 @@ _MASKED_SHARE = 0.15
 
 
 def check_blocks(objective: Objective, name: str) -> None:
-    """Raise SettingsError for an objective whose examples hold more than token ids and masks."""
+    """Raise SettingsError if the examples of an objective have more than token ids and masks. ``name`` is for
+    the error.
+    """
     if not set(objective.batch_type.groups()) <= {IDS, MASKS, WORD_STARTS}:
         raise SettingsError(
             f"{name}: fairseq holds blocks of ids, those of create --objective mlm --no-masks, not examples "
@@ -38,7 +40,7 @@ def check_blocks(objective: Objective, name: str) -> None:
 
 
 class FairseqReader(ShardReader):
-    """Reader of a ``.bin`` with its ``.idx`` next to it, with any integer type."""
+    """Reader of fairseq's ``.bin``, with any integer type. Its ``.idx`` must be in the same directory."""
 
     layout: ShardLayout
 
@@ -49,11 +51,10 @@ class FairseqReader(ShardReader):
         objective: Objective | None = None,
         sizes: Mapping[str, int] | None = None,
     ) -> None:
-        """Open the ``.bin`` and its ``.idx`` and find the sizes of the examples.
+        """Open the ``.bin`` and its ``.idx``, and find the sizes of the examples.
 
         objective: must be the objective mlm. None means mlm too.
-        sizes: the examples' largest sizes by name, from a manifest. If None, the sizes are measured in the
-        file.
+        sizes: the largest sizes of the examples by name, from a manifest. None measures them in the file.
         """
         objective = objective or find_objective(OBJECTIVE)
         if objective.name != OBJECTIVE:
@@ -67,7 +68,7 @@ class FairseqReader(ShardReader):
             line = int(np.argmin(found))
             raise ShardError(f"{name}: line {line} has no ids, expected an end token at least")
         self._length = len(found)
-        if (found == 1).any():  # a line of length 1 may be blank or a single id
+        if (found == 1).any():  # A line of one id may be blank, or a block with a single id.
             self._length -= sum(
                 int(_find_blank_lines(piece).sum()) for piece in self._lines.read_pieces(_PIECE)
             )
@@ -102,16 +103,19 @@ class FairseqReader(ShardReader):
 
 
 def _find_blank_lines(lines: StoredLines) -> Array:
-    """Return a boolean per line: True for a blank line, which consists of a single end token."""
+    """Return for each line True if it is blank, that is, if it consists of a single end token."""
     found: Array = compute_lengths(lines.ends) == 1
     found[found] = lines.ids[lines.ends[found] - 1] == END
     return found
 
 
 def make_lines(batch: ExampleBatch, start: int, record: RecordCheck) -> tuple[Array, Array]:
-    """Convert blocks to lines by removing each start token. Return the lines' ids and where each line ends.
+    """Convert blocks to lines by removing the start token of each block.
 
-    start: id of the start token. ShardError for a block without it, or with nothing after it.
+    Returns the ids of all lines, and for each line the index after its last id. ShardError for a block
+    without a start token, or with nothing after it.
+
+    start: id of the start token.
     """
     ids, ends = np.asarray(batch.ids), np.asarray(batch.ends).astype(np.int64)
     sizes = compute_lengths(ends)

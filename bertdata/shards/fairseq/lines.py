@@ -24,9 +24,9 @@ from bertdata.shards.protocol import Sink
 
 BIN, INDEX = ".bin", ".idx"
 TYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 8: "u2", 9: "u4", 10: "u8"}
-"""Integer types of ids, by fairseq's code in the ``.idx``. Codes 6 and 7 are types of floats."""
+"""The integer types of ids by fairseq's code for them in the ``.idx``. Codes 6 and 7 stand for floats."""
 SMALL_VOCABULARY = 65_500
-"""Vocabularies smaller than this use 16-bit ids, others 32-bit ids."""
+"""If a vocabulary has fewer tokens than this, fairseq stores its ids in 16 bits, otherwise in 32 bits."""
 
 _MAGIC = b"MMIDIDX\0\0"
 _VERSION = 1
@@ -40,13 +40,15 @@ def make_index_path(path: str) -> str:
 
 
 def choose_id_type(vocabulary_size: int) -> str:
-    """Return the integer type, u2 or u4, in which fairseq stores the ids of a vocabulary of this size."""
+    """Return the integer type in which fairseq stores the ids of a vocabulary of this size: u2 or u4."""
     return "u2" if vocabulary_size < SMALL_VOCABULARY else "u4"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class StoredLines:
-    """Lines of token ids in memory. Line i is ``ids[ends[i-1]:ends[i]]``, in the file's integer type."""
+    """Lines of token ids in memory, in the integer type of their file. Line i is
+    ``ids[ends[i-1]:ends[i]]``.
+    """
 
     ids: Array
     ends: Array
@@ -57,9 +59,10 @@ class StoredLines:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LinesFile:
-    """An open ``.bin`` whose ids are read on demand.
+    """An open ``.bin``, from which ids are read when they are needed.
 
-    kind: integer type of the ids, such as u2. ends: number of ids in the file up to the end of each line.
+    kind: integer type of the ids, such as u2.
+    ends: for each line, the number of ids in the file up to its end.
     """
 
     file: FileView
@@ -71,9 +74,9 @@ class LinesFile:
         return len(self.ends)
 
     def read_pieces(self, most: int) -> Iterator[StoredLines]:
-        """Yield the lines in order, at most ``most`` at a time.
+        """Yield the lines in order, at most ``most`` of them at a time.
 
-        The ``ends`` of the yielded lines count from the first id yielded with them.
+        ``ends`` counts from the first id that is yielded with it, not from the start of the file.
         """
         for first in range(0, len(self), most):
             start = int(self.ends[first - 1]) if first else 0
@@ -85,7 +88,9 @@ class LinesFile:
         return StoredLines(ids=self._read_ids(0, int(self.ends[-1]) if len(self) else 0), ends=self.ends)
 
     def _read_ids(self, start: int, count: int) -> Array:
-        """Read ``count`` ids from id ``start`` on. ShardError if the file ends too early."""
+        """Read ``count`` ids, from the id with the index ``start`` on. ShardError if the file ends too
+        early.
+        """
         item = np.dtype(f"<{self.kind}")
         ids = np.empty(count, item)
         self.file.seek(start * item.itemsize)
@@ -105,7 +110,7 @@ def read_lines(file: IO[bytes], name: str) -> StoredLines:
 
 
 def open_lines(file: IO[bytes], name: str) -> LinesFile:
-    """Open a ``.bin`` with its ``.idx`` next to it. ShardError if they are damaged or do not match."""
+    """Open a ``.bin`` and the ``.idx`` next to it. ShardError if they are damaged or do not match."""
     path = make_index_path(name)
     if not name.endswith(BIN) or not storage.exists(path):
         raise ShardError(f"{name}: {path} is missing, which tells the lines of a .bin of fairseq's")
@@ -130,7 +135,11 @@ def open_lines(file: IO[bytes], name: str) -> LinesFile:
 
 
 def _parse_index(data: bytes, path: str) -> tuple[str, Array, Array]:
-    """Return the integer type, the number of ids in each line, and each line's byte offset."""
+    """Parse the contents of an ``.idx``.
+
+    Returns the integer type, the number of ids in each line, and the byte offset of each line in the
+    ``.bin``.
+    """
     if not data.startswith(_MAGIC):
         raise ShardError(
             f"{path}: begins with {data[: len(_MAGIC)]!r}, expected {_MAGIC!r}, as fairseq's does"
@@ -159,7 +168,7 @@ def _parse_index(data: bytes, path: str) -> tuple[str, Array, Array]:
 
 @dataclass(kw_only=True, slots=True)
 class LinesWriter:
-    """Writer of lines to a ``.bin``. ``index`` returns the ``.idx`` at the end.
+    """Writer of lines to a ``.bin``. At the end ``index`` returns the contents of the ``.idx``.
 
     kind: integer type of the ids, one of TYPES.
     """
@@ -169,12 +178,12 @@ class LinesWriter:
     _sizes: list[Array] = field(default_factory=list)
 
     def write(self, ids: Array, ends: Array) -> None:
-        """Append lines. Line i is ``ids[ends[i-1]:ends[i]]``, end token included."""
+        """Append lines. Line i is ``ids[ends[i-1]:ends[i]]``, with its end token."""
         self.sink.write(ids.astype(f"<{self.kind}").tobytes())
         self._sizes.append(np.diff(ends.astype(np.int64), prepend=0).astype("<i4"))
 
     def index(self) -> bytes:
-        """Return the contents of the ``.idx`` for all lines written so far."""
+        """Return the contents of the ``.idx`` file for all lines that were written so far."""
         sizes = np.concatenate([np.zeros(0, "<i4"), *self._sizes])
         item = np.dtype(self.kind).itemsize
         places = (np.cumsum(sizes, dtype=np.int64) - sizes) * item

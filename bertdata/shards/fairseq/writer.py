@@ -18,7 +18,9 @@ from bertdata.tokens.fairseq_dictionary import compute_fairseq_ids, make_diction
 
 
 class FairseqWriter:
-    """Writer of blocks to a ``.bin``. ``index`` and ``dump_dictionary`` return the files next to it."""
+    """Writer of blocks to a ``.bin``. At the end ``index`` and ``dump_dictionary`` return the files next to
+    it.
+    """
 
     def __init__(self, sink: Sink, layout: ShardLayout, vocabulary: Vocabulary) -> None:
         check_blocks(find_objective(layout.objective), "fairseq shard")
@@ -47,12 +49,14 @@ class FairseqWriter:
         self._received += len(batch)
 
     def close(self) -> None:
-        """Do nothing: all lines are already written."""
+        """Do nothing, because all lines are already written."""
 
     def index(self) -> bytes:
-        """Return the contents of the ``.idx``."""
+        """Return the contents of the ``.idx`` file."""
         return self._lines.index()
 
     def dump_dictionary(self) -> bytes:
-        """Return the contents of ``dict.txt``: each token and how often the written blocks contain it."""
+        """Return the contents of ``dict.txt``: a line for each token with its number in the written
+        blocks.
+        """
         return make_dictionary(self._vocabulary, self._counts.tolist()).dump()

@@ -1,1 +1,3 @@
-"""MDS, the shard format of Mosaic's Streaming: column types, shard files, index, and shards of token ids."""
+"""MDS, the shard format of Mosaic's Streaming: types of columns, shard files, the index, and shards of token
+ids.
+"""

@@ -1,7 +1,7 @@
-"""Compress whole shards with zstd, gz, bz2, br or snappy. A level is written as in ``zstd:9``.
+"""Compress whole shards with zstd, gz, bz2, br or snappy. A name such as ``zstd:9`` includes the level.
 
 The compressed bytes depend on the version of the compression library, but not on the time or the machine,
-since gzip's time field is 0.
+because the time that gzip would store is set to 0.
 """
 
 import bz2
@@ -15,7 +15,7 @@ from bertdata.shards.mds.names import INDEX_NAME
 
 _LEVELS = {"br": range(12), "bz2": range(1, 10), "gz": range(10), "snappy": range(0), "zstd": range(1, 23)}
 _TOO_SMALL = ("failed to write whole buffer", "is smaller than required")
-"""Parts of the messages with which cramjam reports that the output buffer is too small."""
+"""Parts of the error messages by which cramjam reports that the output buffer is too small."""
 _FIRST_ROOM = 1 << 27
 """Size of the first output buffer in bytes, twice the usual size of a shard."""
 
@@ -24,13 +24,16 @@ _DEFAULTS = {"br": 11, "bz2": 9, "gz": 9, "snappy": 0, "zstd": 3}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compression:
-    """A compression method and level. ending: last part of a compressed shard's name, such as ``zstd``."""
+    """A compression method and its level.
+
+    ending: last part of a compressed shard's file name, such as ``zstd``.
+    """
 
     ending: str
     level: int
 
     def compress(self, data: bytes) -> bytes:
-        """Return the compressed bytes. MissingExtraError if the package is missing."""
+        """Return the compressed bytes. MissingExtraError if the package for this method is not installed."""
         if self.ending == "gz":
             return gzip.compress(data, self.level, mtime=0)
         if self.ending == "bz2":
@@ -42,9 +45,9 @@ class Compression:
 
 
 def find_compression(name: str) -> Compression:
-    """Parse a compression such as ``zstd`` or ``zstd:9``, with a name and an optional level.
+    """Find a compression by its name, such as ``zstd``, or its name and level, such as ``zstd:9``.
 
-    SettingsError for an unknown name or level.
+    SettingsError if the name or the level is unknown.
     """
     ending, colon, digits = name.partition(":")
     levels = _LEVELS.get(ending)
@@ -57,16 +60,18 @@ def find_compression(name: str) -> Compression:
 
 
 def decompress(data: bytes, ending: str, name: str, most: int) -> bytes:
-    """Return the decompressed bytes of a shard.
+    """Return the decompressed bytes of a shard. ShardError if the data is damaged, or larger than ``most``
+    bytes.
 
-    most: largest allowed size. A few compressed bytes may expand to very many.
-    ShardError if the data is damaged or larger. name: the shard, for errors.
+    A limit is needed because a few compressed bytes can expand to very many.
+
+    name: the shard, for errors.
     """
     try:
         found = _decompress_up_to(data, ending, most)
     except MissingExtraError:
         raise
-    except Exception as error:  # each library raises different errors
+    except Exception as error:  # Each compression library raises other exceptions.
         raise ShardError(f"{name}: cannot be decompressed: {error}; it is damaged or truncated") from None
     if found is None:
         raise ShardError(
@@ -77,7 +82,7 @@ def decompress(data: bytes, ending: str, name: str, most: int) -> bytes:
 
 
 def _decompress_up_to(data: bytes, ending: str, most: int) -> bytes | None:
-    """Return the decompressed bytes, or None if there are more than ``most``."""
+    """Return the decompressed bytes. None if there are more than ``most``."""
     if ending in ("gz", "bz2"):
         opened: Any = gzip.GzipFile if ending == "gz" else bz2.BZ2File
         with opened(BytesIO(data)) if ending == "bz2" else opened(fileobj=BytesIO(data)) as file:
@@ -85,8 +90,8 @@ def _decompress_up_to(data: bytes, ending: str, most: int) -> bytes | None:
         return found if len(found) <= most else None
     library = _load_library(ending)
     into = library.decompress_raw_into if ending == "snappy" else library.decompress_into
-    # cramjam cannot limit the output, only decompress into a buffer of fixed size. Enlarge the buffer step by
-    # step up to the limit, so that small shards do not allocate the maximum.
+    # cramjam has no limit for the output, but it can decompress into a buffer of fixed size. The buffer is
+    # enlarged step by step up to the limit, so that small shards need little memory.
     size = _FIRST_ROOM
     while True:
         room = bytearray(min(size, most))

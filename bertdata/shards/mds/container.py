@@ -1,4 +1,4 @@
-"""MDS shards of unmasked ids: a writer, and a reader of any shard that has a column of ids.
+"""MDS shards of unmasked ids: a writer, and a reader of every shard that has a column of ids.
 
 This module imports NumPy.
 """
@@ -24,7 +24,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.mds.compression import find_compression
-from bertdata.shards.mds.directory import MAX_UNLISTED_BYTES, find_file, find_listed_entry, read_checked
+from bertdata.shards.mds.directory import MAX_UNLISTED_BYTES, find_file, find_listed_entry, read_checked_shard
 from bertdata.shards.mds.fit import UNMASKED, check_has_only_ids
 from bertdata.shards.mds.ids import IdDecoder, encode_ids, make_id_form
 from bertdata.shards.mds.index import LARGEST_SHARD, IndexEntry, ShardForm, parse_index
@@ -40,9 +40,9 @@ _MASK_SHARE = 0.15
 class MdsWriter:
     """Writer of a shard of unmasked examples. It holds the whole shard in memory until ``close``.
 
-    names: name of each example, in order. If None, examples are named after the shard, such as ``part-0-17``.
-    form: columns, compression and hashes of the shard. None for the columns that ``create`` uses, with 16-bit
-    ids if the first batch has 16-bit ids (a vocabulary of at most 65,536 ids), else 32-bit ids.
+    names: name of each example, in order. None names examples after the shard, such as ``part-0-17``.
+    form: columns, compression and hashes of the shard. None means the columns that ``create`` uses. Their ids
+    have 16 bits if those of the first batch do (a vocabulary of at most 65,536 ids), otherwise 32 bits.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class MdsWriter:
     def close(self) -> None:
         form = self._form or make_id_form(wide=False, with_len=False)
         head = form.dump()
-        # The offsets of the samples have 32 bits.
+        # A shard stores the offsets of its samples in 32 bits, which limits its size.
         if sum(self._sizes) + 4 * len(self._sizes) + compute_head_size(head) > LARGEST_SHARD:
             raise ShardError(
                 f"{self._name}: passes 4 GiB, the most of an MDS shard; make smaller parts, or more shards "
@@ -93,11 +93,11 @@ class MdsWriter:
 
 
 class MdsReader(ShardReader):
-    """Reader of the token ids in an MDS shard of any program. The file must be seekable.
+    """Reader of the token ids in an MDS shard that any program may have written. The file must be seekable.
 
-    layout: the layout of the shard's dataset, or None if it is unknown. Without a layout the shard's longest
-    example becomes the limit, because a shard does not record how long examples may be. The shard is then
-    also compared with the ``index.json`` in the same directory.
+    layout: layout of the shard's dataset. None if it is unknown. A shard does not record how long examples
+    may be, so without a layout its longest example becomes the limit. It is then also compared with the
+    ``index.json`` in its directory.
     """
 
     layout: ShardLayout
@@ -110,15 +110,15 @@ class MdsReader(ShardReader):
         layout: ShardLayout | None = None,
         ids_type: str | None = None,
     ) -> None:
-        """Open the shard and find its column of ids.
+        """Open the shard and find the column that holds its ids.
 
-        ids_type: integer type of the ids, if their column has the type bytes.
+        ids_type: integer type of the ids. It is needed only if their column has the type bytes.
         """
         entry = find_listed_entry(name) if layout is None else None
-        # A shard with a known layout belongs to a dataset, whose manifest has its md5. The sizes that the
-        # shard states can then be trusted up to the format's limit.
+        # A shard with a known layout belongs to a dataset, whose manifest states its md5. Sizes that such a
+        # shard states are trusted up to the limit of the format.
         most = MAX_UNLISTED_BYTES if layout is None else LARGEST_SHARD
-        self._file, self._name = _open_raw(file, name, entry, most), name
+        self._file, self._name = _open_uncompressed(file, name, entry, most), name
         self._head = read_head(self._file, name)
         if entry is not None and entry.samples != len(self._head):
             raise ShardError(
@@ -144,7 +144,9 @@ class MdsReader(ShardReader):
             yield convert_to_item_types(batch)
 
     def _read_blocks(self, size: int) -> Iterator[tuple[int, bytes, Array]]:
-        """Yield up to ``size`` samples at a time, as (number of the first, their bytes, offset of each)."""
+        """Yield up to ``size`` samples at a time: the number of the first sample, their bytes, and the offset
+        of each.
+        """
         offsets = self._head.offsets
         self._file.seek(int(offsets[0]))
         for first in range(0, len(self), size):
@@ -152,7 +154,7 @@ class MdsReader(ShardReader):
             yield first, self._file.read(int(bounds[-1] - bounds[0])), bounds - bounds[0]
 
     def _measure_layout(self) -> ShardLayout:
-        """Return a layout with the shard's longest example as its limit."""
+        """Return a layout whose limit is the shard's longest example."""
         longest = 1
         for first, data, bounds in self._read_blocks(_MEASURED):
             record = RecordCheck(name=self._name, first=first)
@@ -161,17 +163,19 @@ class MdsReader(ShardReader):
 
 
 def make_layout(objective: Objective, longest: int) -> ShardLayout:
-    """Return a layout for unmasked examples of at most ``longest`` ids."""
+    """Return the layout of unmasked examples with at most ``longest`` ids."""
     sizes = dict.fromkeys(objective.batch_type.sizes(), longest)
     if has_group(objective.batch_type, MASKS):
         sizes[MASKS.size] = max(1, round(_MASK_SHARE * longest))
     return ShardLayout.of_sizes(sizes, objective=objective.name)
 
 
-def _open_raw(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) -> BinaryIO:
-    """Check a shard against its entry in the index, decompress it, and return it as an open file.
+def _open_uncompressed(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) -> BinaryIO:
+    """Check a shard against its entry in the index. Return it as an open file, decompressed if necessary.
 
-    An uncompressed shard whose index entry has no hashes is not loaded into memory.
+    A shard is not loaded into memory if it is uncompressed and its entry has no hashes.
+
+    entry: the shard's entry in the index. None if there is no index.
     most: largest uncompressed size in bytes, for a shard without an entry.
     """
     if find_compression_ending(name) is None and (entry is None or not entry.raw.hashes):
@@ -181,11 +185,11 @@ def _open_raw(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) ->
             )
         return file
     file.seek(0)
-    return BytesIO(read_checked(file.read(), name, entry, most))
+    return BytesIO(read_checked_shard(file.read(), name, entry, most))
 
 
 def _make_unmasked(objective: Objective, ids: Array, ends: Array) -> Any:
-    """Return the ids as a batch of the objective's type with empty masks."""
+    """Return a batch of the objective's examples with these ids and without masks."""
     found: dict[str, Array] = {"ids": ids, "ends": ends}
     for item in objective.batch_type.columns():
         if item.name not in found:
@@ -195,7 +199,7 @@ def _make_unmasked(objective: Objective, ids: Array, ends: Array) -> Any:
 
 
 class MdsDirectoryReader(ShardReader):
-    """Reader of all shards that an index lists, as if they were a single shard."""
+    """Reader of all shards that an MDS index lists. They are read as if they were a single shard."""
 
     layout: ShardLayout
 
@@ -207,10 +211,11 @@ class MdsDirectoryReader(ShardReader):
         layout: ShardLayout | None = None,
         ids_type: str | None = None,
     ) -> None:
-        """Open the shards of an index.
+        """Open the shards that an index lists.
 
-        index: path of the index. data: contents of the index.
-        ids_type: integer type of the ids, if their column has the type bytes.
+        index: path of the index.
+        data: contents of the index.
+        ids_type: integer type of the ids. It is needed only if their column has the type bytes.
         """
         entries = parse_index(data, index)
         if not entries:

@@ -1,7 +1,7 @@
 """Write and read directories of MDS shards with any columns, as Mosaic's MDSWriter writes them.
 
-This module converts one sample at a time, for any column types. ``ids.py`` and ``container.py`` are faster
-and handle only samples of token ids.
+This module converts one sample at a time and supports all types of columns. ``ids.py`` and ``container.py``
+are faster, but support only samples of token ids.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,16 +23,22 @@ from bertdata.shards.mds.index import (
     parse_index,
 )
 from bertdata.shards.mds.names import INDEX_NAME, find_compression_ending
-from bertdata.shards.mds.shard_file import cut_by_size, decode_sample, encode_sample, join_shard, read_head
+from bertdata.shards.mds.shard_file import decode_sample, divide_by_size, encode_sample, join_shard, read_head
 
 MAX_UNLISTED_BYTES = 1 << 28
-"""Largest uncompressed size of a shard that no index lists. Writers cut shards at 2^26 by default."""
+"""The largest accepted uncompressed size, in bytes, of a shard that no index lists.
+
+Writers begin a new shard at 2^26 bytes by default.
+"""
 
 
 def write_directory(directory: str, form: ShardForm, samples: Iterable[Mapping[str, Any]]) -> None:
-    """Write all samples as MDS shards into a directory, and the index that lists these shards.
+    """Write samples as MDS shards into a directory, with the index that lists the shards.
 
-    The samples are held in memory. ShardError names a sample that does not fit.
+    All samples are held in memory. ShardError names a sample that does not fit.
+
+    form: columns, compression and hashes of the shards.
+    samples: values by column.
     """
     encoded = []
     for number, sample in enumerate(samples):
@@ -42,7 +48,7 @@ def write_directory(directory: str, form: ShardForm, samples: Iterable[Mapping[s
             raise ShardError(f"{directory}: record {number}: {error}") from None
     head = form.dump()
     try:
-        starts = cut_by_size(list(map(len, encoded)), head, form.size_limit)
+        starts = divide_by_size(list(map(len, encoded)), head, form.size_limit)
     except ValueError as error:
         raise ShardError(f"{directory}: {error}, over the limit of {form.size_limit}") from None
     entries = []
@@ -59,7 +65,11 @@ def write_directory(directory: str, form: ShardForm, samples: Iterable[Mapping[s
 
 
 def pack_shard(name: str, data: bytes, samples: int, form: ShardForm) -> tuple[IndexEntry, bytes]:
-    """Return a shard's index entry and the bytes of its file, compressed if ``form`` names a compression."""
+    """Return the index entry and the file contents of a shard. They are compressed if ``form`` asks for it.
+
+    data: the uncompressed shard.
+    samples: number of samples in it.
+    """
     raw, zipped, stored = _describe_file(name, data, form), None, data
     if form.compression is not None:
         compression = find_compression(form.compression)
@@ -69,7 +79,7 @@ def pack_shard(name: str, data: bytes, samples: int, form: ShardForm) -> tuple[I
 
 
 def describe_shard(path: str, form: ShardForm, samples: int) -> IndexEntry:
-    """Return the index entry of an existing shard, computed from its file."""
+    """Return the entry of an index for an existing shard, computed from the shard's file."""
     data, name = storage.read_bytes(path), storage.get_base_name(path)
     ending = find_compression_ending(name)
     if ending is None:
@@ -90,11 +100,13 @@ def read_directory(directory: str) -> Iterator[dict[str, Any]]:
 
 
 def read_samples(path: str, entry: IndexEntry | None = None) -> Iterator[dict[str, Any]]:
-    """Yield all samples of a shard, after checking the shard's size and hashes against its index entry.
+    """Yield all samples of a shard as values by column. The shard's size and hashes are checked first.
 
     ShardError names an unreadable record.
+
+    entry: the shard's entry in the index. None if there is no index.
     """
-    file = BytesIO(read_checked(storage.read_bytes(path), path, entry))
+    file = BytesIO(read_checked_shard(storage.read_bytes(path), path, entry))
     head, data = read_head(file, path), file.getvalue()
     for number in range(len(head)):
         try:
@@ -104,9 +116,10 @@ def read_samples(path: str, entry: IndexEntry | None = None) -> Iterator[dict[st
 
 
 def find_file(directory: str, entry: IndexEntry) -> str:
-    """Return the path of the shard's file. If only a copy that a loader decompressed exists, return its path.
+    """Return the path of a shard's file.
 
-    ShardError if both are missing.
+    If only a copy exists that a data loader has decompressed, return the path of the copy. ShardError if
+    there is neither.
     """
     for file in (entry.stored, entry.raw):
         path = storage.join(directory, file.basename)
@@ -119,9 +132,9 @@ def find_file(directory: str, entry: IndexEntry) -> str:
 
 
 def find_listed_entry(path: str) -> IndexEntry | None:
-    """Return the shard's entry in the index next to it.
+    """Return the shard's entry in the index in its directory.
 
-    None if there is no index, or it does not list the shard.
+    None if there is no index, or if it does not list the shard.
     """
     where = storage.join(storage.get_parent(path), INDEX_NAME)
     if not storage.exists(where):
@@ -129,9 +142,14 @@ def find_listed_entry(path: str) -> IndexEntry | None:
     return find_entry(parse_index(storage.read_bytes(where), where), storage.get_base_name(path))
 
 
-def read_checked(data: bytes, path: str, entry: IndexEntry | None, most: int = MAX_UNLISTED_BYTES) -> bytes:
-    """Return the shard's bytes, decompressed. ShardError if size or hashes differ from its index entry.
+def read_checked_shard(
+    data: bytes, path: str, entry: IndexEntry | None, most: int = MAX_UNLISTED_BYTES
+) -> bytes:
+    """Check a shard against its entry in the index and return its bytes, decompressed if necessary.
 
+    ShardError if its size or hashes differ from the entry.
+
+    entry: the shard's entry in the index. None if there is no index.
     most: largest uncompressed size of a compressed shard without an entry.
     """
     ending = find_compression_ending(path)

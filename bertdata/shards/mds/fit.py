@@ -1,4 +1,4 @@
-"""Check that examples fit into MDS, which holds only unmasked ids, before anything is written."""
+"""Check that examples can be stored in MDS, which holds only unmasked ids, before anything is written."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,10 @@ UNMASKED = "make the dataset with bertdata create --objective mlm --no-masks"
 
 
 def check_has_only_ids(batch_type: type[ExampleBatch], objective: str, where: str = MDS) -> None:
-    """Raise SettingsError if the objective's examples have anything besides ids and optional masks."""
+    """Raise SettingsError if the objective's examples have anything besides ids and masks.
+
+    where: what the message calls the place where the examples are to be stored.
+    """
     if has_group(batch_type, WORD_STARTS):
         raise SettingsError(
             f"{where} holds ids alone; objective {objective} has word starts too; create --format mds and "
@@ -29,14 +32,20 @@ def check_has_only_ids(batch_type: type[ExampleBatch], objective: str, where: st
 def check_unmasked(
     batch_type: type[ExampleBatch], objective: str, settings: Mapping[str, Any], where: str = MDS
 ) -> None:
-    """Raise SettingsError if the examples have more than ids, or if the settings mask them."""
+    """Raise SettingsError unless the examples have only ids and the settings leave them unmasked.
+
+    where: what the message calls the place where the examples are to be stored.
+    """
     check_has_only_ids(batch_type, objective, where)
     if has_group(batch_type, MASKS) and settings.get("masks", True):
         raise SettingsError(f"{where} holds ids without masks; {UNMASKED}")
 
 
 def read_layout_from_manifest(manifest: dict[str, Any], name: str) -> ShardLayout:
-    """Read the layout of a dataset's examples from its manifest's JSON. name: the shard, for errors."""
+    """Read the layout of a dataset's examples from the JSON of its manifest.
+
+    name: the shard, for errors.
+    """
     records = manifest["settings"]
     objective = find_objective_of_file(records["objective"]["name"], name)
     sizes = {size: records["objective"][size] for size in objective.batch_type.sizes()}

@@ -1,4 +1,7 @@
-"""Compute hashes of shards, such as sha1 or xxh64, with hashlib or the package xxhash."""
+"""Compute the hashes of shards that an MDS index can contain, such as sha1 or xxh64.
+
+hashlib computes most of them, and the package xxhash the others.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -11,7 +14,7 @@ NAMES = (
     *sorted(name for name in hashlib.algorithms_guaranteed if not name.startswith("shake_")),
     *_XXHASHES,
 )
-"""Names of the hashes that an index may contain."""
+"""Names of the hash functions that an MDS index may use."""
 
 
 def check_hashes(names: Iterable[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Convert many examples of ids to MDS samples at once, and back.
+"""Convert the ids of many examples to MDS samples at once, and back.
 
 bertdata's samples have the columns id (the sample's name), input_ids and optionally len (the number of ids).
 """
@@ -13,29 +13,38 @@ from bertdata.shards.mds.index import ShardForm
 from bertdata.shards.mds.types import DTYPES, ArrayType, encode_shape, parse_array_type
 
 ID_COLUMNS = ("input_ids", "tokens")
-"""Columns that may hold a sample's ids. The first that exists is used. EuroBERT's data has ``tokens``."""
+"""Columns that may hold the ids of a sample. The first that exists is used. EuroBERT's data has
+``tokens``.
+"""
 TEXT_COLUMN = "text"
 
 _WORD = 4
 _ROW_SIZES = struct.Struct("<II")
 Refuse = Callable[[Array, Callable[[int], str]], None]
-"""Function that raises an error for the first sample marked as wrong, with a description of that sample."""
+"""Function that raises an error for the first sample marked as wrong.
+
+Its second argument is a function that describes what is wrong with a sample.
+"""
 
 
 def make_id_form(*, wide: bool, with_len: bool, **others: object) -> ShardForm:
-    """Return the form of shards whose samples hold token ids.
+    """Return the form (columns, compression and hashes) of shards whose samples are token ids.
 
-    wide: True for 32-bit ids, False for 16-bit ids. with_len: add the column len.
+    wide: True for 32-bit ids, False for 16-bit ids.
+    with_len: True adds the column len, the number of ids.
     others: further fields of ShardForm, such as hashes.
     """
     columns = {"id": "str", "input_ids": f"ndarray:uint{32 if wide else 16}"}
-    return ShardForm.of({**columns, **({"len": "int"} if with_len else {})}, **others)
+    return ShardForm.from_columns({**columns, **({"len": "int"} if with_len else {})}, **others)
 
 
 def compute_sample_sizes(counts: Array, name_sizes: Array, *, wide: bool, with_len: bool) -> Array:
-    """Return the size in bytes of each sample.
+    """Return the size of each sample in bytes.
 
-    counts: number of ids of each sample, 1 to 65535. name_sizes: bytes of each sample's name.
+    counts: number of ids of each sample, 1 to 65535.
+    name_sizes: number of bytes of each sample's name.
+    wide: True for 32-bit ids, False for 16-bit ids.
+    with_len: True if samples have the column len.
     """
     ids = counts.astype(np.int64)
     shape = np.where(ids < 1 << 8, 2, 3)
@@ -43,7 +52,7 @@ def compute_sample_sizes(counts: Array, name_sizes: Array, *, wide: bool, with_l
 
 
 def compute_name_sizes(stem: str, start: int, stop: int) -> Array:
-    """Return the sizes in bytes of the names ``<stem>-<index>`` for the indices start to stop - 1."""
+    """Return how many bytes the names ``<stem>-<index>`` have, for the indices ``start`` to ``stop - 1``."""
     numbers, size = np.arange(start, stop), np.full(stop - start, len(stem.encode()) + 2)
     for digits in range(1, len(str(max(stop, 1))) + 1):
         size += numbers >= 10**digits
@@ -53,14 +62,21 @@ def compute_name_sizes(stem: str, start: int, stop: int) -> Array:
 def encode_ids(
     ids: Array, ends: Array, names: Iterable[str], *, wide: bool, with_len: bool
 ) -> tuple[bytes, list[int]]:
-    """Return the concatenated bytes of the samples, and the size of each. ends: end of each sample's ids."""
+    """Encode ids as samples. Return the bytes of all samples, one after another, and the size of each in
+    bytes.
+
+    ends: for each sample, the index after its last id.
+    names: name of each sample.
+    wide: True for 32-bit ids, False for 16-bit ids.
+    with_len: True adds the column len.
+    """
     width = 4 if wide else 2
     data = memoryview(np.ascontiguousarray(ids, dtype=f"<u{width}").view(np.uint8).data)
     pieces: list[bytes | memoryview] = []
     sizes, start = [], 0
     for name, end in zip(names, np.asarray(ends).tolist(), strict=True):
-        # A sample consists of the name's size, the array's size, the name, the array (its shape, then the
-        # ids), and optionally the number of ids.
+        # A sample has these parts in this order: the sizes of its name and its array, the name, the array
+        # (its shape, then the ids), and the number of ids if ``with_len``.
         text, shape = name.encode(), encode_length(end - start)
         body = len(shape) + width * (end - start)
         pieces += (_ROW_SIZES.pack(len(text), body), text, shape, data[width * start : width * end])
@@ -72,7 +88,7 @@ def encode_ids(
 
 
 def encode_length(length: int) -> bytes:
-    """Encode the shape of a one-dimensional array of this length, as ``encode_shape`` does but faster."""
+    """Encode the shape of a one-dimensional array with this length. It is faster than ``encode_shape``."""
     if length < 1 << 8:
         return bytes((4, length))
     return b"\x05" + length.to_bytes(2, "little") if length < 1 << 16 else encode_shape((length,))
@@ -81,8 +97,11 @@ def encode_length(length: int) -> bytes:
 def find_id_column(form: ShardForm, ids_type: str | None = None) -> str:
     """Return the name of the column that holds the token ids.
 
-    ids_type: integer type of the ids if the column has the type bytes, which does not record it.
-    ValueError if there is no such column, or if it does not hold integers.
+    ValueError if there is none, or if it does not hold integers.
+
+    form: the columns of the shard.
+    ids_type: integer type of the ids. It is needed only if their column has the type bytes, which does not
+    show it.
     """
     for name in ID_COLUMNS:
         if name in form.names:
@@ -103,12 +122,13 @@ def find_id_column(form: ShardForm, ids_type: str | None = None) -> str:
 
 
 class IdDecoder:
-    """Decoder of the ids of many samples at once."""
+    """Decodes the ids of many samples at once."""
 
     def __init__(self, form: ShardForm, ids_type: str | None = None) -> None:
-        """Find the column of token ids in the shard's form. ValueError if there is none.
+        """Find the column that holds the token ids. ValueError if there is none.
 
-        ids_type: integer type of the ids, if their column has the type bytes.
+        form: the columns of the shard.
+        ids_type: integer type of the ids. It is needed only if their column has the type bytes.
         """
         name = find_id_column(form, ids_type)
         self._at = form.names.index(name)
@@ -121,9 +141,10 @@ class IdDecoder:
             raise ValueError(f"column {name} has the shape {self._array.shape}, expected one axis")
 
     def decode(self, data: bytes, bounds: Array, refuse: Refuse) -> tuple[Array, Array]:
-        """Return the ids of all samples and the end of each sample's ids.
+        """Return the ids of all samples, and for each sample the index after its last id.
 
-        bounds: byte offset of each sample in ``data``, followed by the end of the last.
+        bounds: byte offset of each sample in ``data``, followed by the end of the last sample.
+        refuse: function that raises the error for a faulty sample.
         """
         buffer = np.frombuffer(data, np.uint8)
         starts, stops = self._find_spans(buffer, bounds, refuse)
@@ -143,8 +164,9 @@ class IdDecoder:
         return self._count_ids(buffer, *self._find_spans(buffer, bounds, refuse), refuse)[0]
 
     def _find_spans(self, buffer: Array, bounds: Array, refuse: Refuse) -> tuple[Array, Array]:
-        """Return where the value of the ids column starts and stops in each sample."""
-        # A sample begins with the size (u32) of each column whose size varies, followed by all columns.
+        """Return the byte offsets in each sample where the column of ids begins and ends."""
+        # A sample begins with a u32 for each column whose size varies, which states the size. Then come all
+        # columns.
         varying = [number for number, size in enumerate(self._sizes) if size is None]
         found = np.diff(bounds)
         least = _WORD * len(varying)
@@ -161,7 +183,10 @@ class IdDecoder:
         return begins, begins + sizes[self._at]
 
     def _count_ids(self, buffer: Array, starts: Array, stops: Array, refuse: Refuse) -> tuple[Array, Array]:
-        """Return the number of ids of each sample and the code of their integer type."""
+        """Return the number of ids of each sample, and the code of their integer type.
+
+        starts, stops: byte offsets where the sample's column of ids begins and ends.
+        """
         place = starts
         if self._is_bytes:
             return self._count_plain_ids(stops - starts, refuse)
@@ -180,20 +205,23 @@ class IdDecoder:
             shapes = buffer[place]
             refuse(shapes >> 2 != 1, lambda i: f"ids of {shapes[i] >> 2} axes, expected 1")
             counts, place = _read_shapes(buffer, place, stops, refuse)
-        widths = np.maximum(items >> 3, 1)  # a type's code >> 3 is its width in bytes
+        widths = np.maximum(items >> 3, 1)  # The code of a type, shifted right by 3, is its width in bytes.
         due = place + counts * widths
         refuse(stops != due, lambda i: f"{stops[i] - place[i]} bytes of ids, expected {due[i] - place[i]}")
         return counts, items
 
     def _count_plain_ids(self, sizes: Array, refuse: Refuse) -> tuple[Array, Array]:
-        """Count the ids in values of type bytes, which store no shape. Also return the ids' type code."""
+        """Return the number of ids of each sample and the code of their type, for a column of type bytes.
+
+        Such a column stores no shape, so the number follows from the size of the value.
+        """
         width = np.dtype(self._array.dtype).itemsize
         refuse(sizes % width != 0, lambda i: f"{sizes[i]} bytes of ids, expected a multiple of {width}")
         code = next(code for code, name in DTYPES.items() if name == self._array.dtype)
         return sizes // width, np.full(len(sizes), code)
 
     def _decode_mixed(self, data: bytes, stops: Array, counts: Array, items: Array) -> Array:
-        """Return the ids of samples whose integer types differ, converted to int64."""
+        """Return the ids of samples that have different integer types, as int64."""
         rows = []
         for stop, count, code in zip(stops.tolist(), counts.tolist(), items.tolist(), strict=True):
             kind = np.dtype(DTYPES[code]).newbyteorder("<")
@@ -202,7 +230,10 @@ class IdDecoder:
 
 
 def _read_shapes(buffer: Array, place: Array, stops: Array, refuse: Refuse) -> tuple[Array, Array]:
-    """Parse the one-dimensional shape at each offset. Return its length and the offset after the shape."""
+    """Parse the shape of a one-dimensional array at each offset.
+
+    Returns for each the array's length and the offset after the shape.
+    """
     codes = buffer[place] & 3
     behind = place + 1 + (1 << codes.astype(np.int64))
     refuse(behind > stops, lambda _: "an array that ends in its shape")
@@ -210,17 +241,17 @@ def _read_shapes(buffer: Array, place: Array, stops: Array, refuse: Refuse) -> t
     for code in np.unique(codes).tolist():
         chosen = codes == code
         found = _gather_bytes(buffer, place[chosen] + 1, 1 << code).view(f"<u{1 << code}")[:, 0]
-        # A damaged shape may state any length. It is capped, so that its product with the width of an id
-        # cannot overflow.
+        # A damaged shape can state any length. The length is limited, so that its product with the width of
+        # an id cannot overflow.
         counts[chosen] = np.minimum(_convert_to_int64(found), 1 << 40)
     return counts, behind
 
 
 def _gather_bytes(buffer: Array, places: Array, width: int) -> Array:
-    """Return the ``width`` bytes at each offset, as the rows of an array."""
+    """Return the ``width`` bytes from each offset on, as a row of an array per offset."""
     return np.ascontiguousarray(buffer[places[:, np.newaxis] + np.arange(width)])
 
 
 def _convert_to_int64(values: Array) -> Array:
-    """Return the numbers as int64. Larger unsigned numbers become the largest int64."""
+    """Return numbers as int64. Unsigned numbers that are too large become the largest int64."""
     return (np.minimum(values, (1 << 63) - 1) if values.dtype.itemsize == 8 else values).astype(np.int64)

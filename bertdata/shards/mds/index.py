@@ -17,14 +17,18 @@ from bertdata.shards.mds.types import ColumnType, find_type
 
 VERSION = 2
 LARGEST_SHARD = (1 << 32) - 1
-"""Largest shard in bytes, since its offsets have 32 bits."""
+"""The largest size of a shard in bytes, because offsets in a shard have 32 bits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardForm:
-    """The form of a shard: columns sorted by name, their types, compression and hashes.
+    """The form of a shard: its columns, compression and hashes.
 
-    size_limit: size in bytes at which MDSWriter begins a new shard. None for a single shard.
+    names: names of the columns, sorted.
+    types: type of each column.
+    compression: name of the compression, such as ``zstd:9``. None if there is none.
+    hashes: names of the hashes that the index stores.
+    size_limit: size in bytes at which MDSWriter begins a new shard. None writes a single shard.
     """
 
     names: tuple[str, ...]
@@ -34,8 +38,12 @@ class ShardForm:
     size_limit: int | None = None
 
     @classmethod
-    def of(cls, columns: Mapping[str, str], **others: Any) -> "ShardForm":
-        """Make a form from the type of each column by name, in any order. others: further fields."""
+    def from_columns(cls, columns: Mapping[str, str], **others: Any) -> "ShardForm":
+        """Make a form from columns in any order.
+
+        columns: type of each column by name.
+        others: further fields of the form.
+        """
         names = tuple(sorted(columns))
         return cls(names=names, types=tuple(columns[name] for name in names), **others)
 
@@ -56,13 +64,15 @@ class ShardForm:
         }
 
     def dump(self) -> bytes:
-        """Return the form as the JSON that a shard's file stores before its samples."""
+        """Return the form as JSON. A shard's file stores it before its samples."""
         return json.dumps(self.as_json(), sort_keys=True).encode()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredFile:
-    """A file as an index lists it: name, size in bytes, and hashes by the hash's name."""
+    """What an index states about a file: its name, its size in bytes, and its hashes by the name of the
+    hash.
+    """
 
     basename: str
     bytes: int
@@ -71,7 +81,11 @@ class StoredFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IndexEntry:
-    """A shard as an index lists it. raw: the uncompressed file. zipped: the compressed file, or None."""
+    """What an index states about a shard.
+
+    raw: the uncompressed file.
+    zipped: the compressed file. None if the shard is not compressed.
+    """
 
     form: ShardForm
     samples: int
@@ -80,7 +94,7 @@ class IndexEntry:
 
     @property
     def stored(self) -> StoredFile:
-        """The file that was written: the compressed one if there is one."""
+        """The file that was written, which is the compressed file if the shard is compressed."""
         return self.zipped or self.raw
 
     def as_json(self) -> dict[str, Any]:
@@ -100,9 +114,11 @@ def dump_index(entries: Iterable[IndexEntry]) -> bytes:
 
 @lru_cache(maxsize=4)
 def parse_index(data: bytes, where: str) -> tuple[IndexEntry, ...]:
-    """Parse an ``index.json`` and return the entries of its shards. where: path of the index, for errors.
+    """Parse an ``index.json`` and return the entries of its shards.
 
-    ShardError names a damaged value or an unknown format, compression or column type.
+    ShardError names a damaged value, or an unknown format, compression or column type.
+
+    where: path of the index, for errors.
     """
     try:
         value = parse_json_text(data)
@@ -124,7 +140,10 @@ def parse_index(data: bytes, where: str) -> tuple[IndexEntry, ...]:
 
 
 def parse_form(value: Any, where: str) -> ShardForm:
-    """Parse the form of a shard from its JSON. ShardError names a damaged value or an unknown type."""
+    """Parse the form of a shard (its columns, compression and hashes) from JSON.
+
+    ShardError names a damaged value or an unknown type.
+    """
     _check_version(value, where)
     if (format := value.get("format")) != "mds":
         raise ShardError(f"{where}: format {format!r}, expected mds")
@@ -199,7 +218,7 @@ def _shorten_repr(value: Any) -> str:
 
 
 def find_entry(entries: Sequence[IndexEntry], basename: str) -> IndexEntry | None:
-    """Return the entry of a file, compressed or not, or None if the index does not list it."""
+    """Return the entry of a file, which may be compressed. None if the index does not list it."""
     for entry in entries:
         if basename in (entry.raw.basename, entry.stored.basename):
             return entry

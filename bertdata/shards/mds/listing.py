@@ -9,10 +9,12 @@ from bertdata.shards.mds.names import INDEX_NAME, is_mds_name, load_numpy
 
 
 def list_mds_shards(directory: str, names: Sequence[str]) -> list[str]:
-    """Return the shards that the indexes in a directory tree list, or an empty list without an MDS index.
+    """Return the shards that the MDS indexes in a directory tree list. Without an index the list is empty.
 
-    names: all files below the directory. An ``index.json`` next to shards of another format is ignored.
-    ShardError for a damaged index or a missing shard.
+    An ``index.json`` that belongs to shards of another format is ignored. ShardError for a damaged index or a
+    missing shard.
+
+    names: all files in the directory tree.
     """
     indexes = [name for name in names if storage.get_base_name(name) == INDEX_NAME]
     shards = [name for name in names if is_shard_name(name)]

@@ -1,11 +1,9 @@
 """The file format of an MDS shard.
 
-::
+A shard's file has these parts. All integers are little-endian::
 
-    u32 n; u32 offsets[n + 1] from the file's start; JSON (columns and types); samples
+    u32 n; u32 offsets[n + 1] from the file's start; JSON (columns and types); n samples
     a sample: the u32 size of each column whose size varies, then the columns
-
-Integers are little-endian.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,17 +22,19 @@ _WORD = 4
 
 
 def compute_head_size(form: bytes) -> int:
-    """Return the size in bytes that Mosaic's writer counts for a shard without samples.
+    """Return how many bytes Mosaic's writer counts for a shard without samples, towards the limit of its
+    size.
 
-    form: the JSON of the shard's form. The size counts towards the size limit of a shard.
+    form: columns, compression and hashes of the shard as JSON.
     """
     return 2 * _WORD + len(form)
 
 
 def encode_head(sizes: Array, form: bytes) -> bytes:
-    """Return the part of a shard's file before its samples.
+    """Return the part of a shard's file that comes before its samples.
 
-    sizes: bytes of each sample, in total at most LARGEST_SHARD. form: the JSON of the shard's form.
+    sizes: size of each sample in bytes, in total at most LARGEST_SHARD.
+    form: columns, compression and hashes of the shard as JSON.
     """
     offsets = np.cumsum(np.concatenate([[0], np.asarray(sizes, np.int64)]))
     offsets += compute_head_size(form) + _WORD * len(sizes)
@@ -43,7 +43,10 @@ def encode_head(sizes: Array, form: bytes) -> bytes:
 
 
 def encode_sample(sample: Any, form: ShardForm) -> bytes:
-    """Return a sample's bytes. sample: its values by column. ValueError names a column that does not fit."""
+    """Return the bytes of a sample. ValueError names a column whose value does not fit.
+
+    sample: values by column.
+    """
     kinds, sizes, data = form.find_column_types(), [], []
     for name, kind in zip(form.names, kinds, strict=True):
         try:
@@ -59,7 +62,7 @@ def encode_sample(sample: Any, form: ShardForm) -> bytes:
 
 
 def decode_sample(data: bytes, form: ShardForm) -> dict[str, Any]:
-    """Return a sample's values by column. ValueError names a column that does not fit."""
+    """Return the values of a sample by column. ValueError names a column whose bytes do not fit."""
     kinds = form.find_column_types()
     varying = sum(kind.size is None for kind in kinds)
     if len(data) < _WORD * varying:
@@ -80,9 +83,9 @@ def decode_sample(data: bytes, form: ShardForm) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardHead:
-    """The part of a shard's file before its samples.
+    """The part of a shard's file that comes before its samples.
 
-    offsets: byte offset of each sample, then the file's size.
+    offsets: byte offset of each sample, followed by the file's size.
     """
 
     form: ShardForm
@@ -93,7 +96,10 @@ class ShardHead:
 
 
 def read_head(file: BinaryIO, name: str) -> ShardHead:
-    """Read the head of a seekable file. ShardError if it is damaged or truncated."""
+    """Read the part of a seekable shard file that comes before its samples.
+
+    ShardError if it is damaged or truncated.
+    """
     size = file.seek(0, 2)
     file.seek(0)
     number = int.from_bytes(_read_exactly(file, _WORD, name, size), "little")
@@ -101,8 +107,8 @@ def read_head(file: BinaryIO, name: str) -> ShardHead:
         raise ShardError(f"{name}: {size} bytes, too few for its {number} samples; it is truncated or no MDS")
     offsets = np.frombuffer(_read_exactly(file, _WORD * (number + 1), name, size), "<u4").astype(np.int64)
     place = _WORD * (number + 2)
-    # Offsets must ascend from the end of the offset table to the end of the file. Otherwise a damaged offset
-    # would make later code read or allocate arbitrary ranges.
+    # Offsets must not descend, and must lie between the end of the offset table and the end of the file.
+    # Otherwise later code would read or allocate arbitrary ranges.
     falls = np.flatnonzero(np.diff(offsets, prepend=place) < 0)
     if len(falls):
         at = int(falls[0])
@@ -126,12 +132,16 @@ def _read_exactly(file: BinaryIO, count: int, name: str, size: int) -> bytes:
     return data
 
 
-def cut_by_size(sizes: Sequence[int] | Array, form: bytes, limit: int | None) -> list[int]:
-    """Distribute samples to shards as MDSWriter does. Return the index of each shard's first sample.
+def divide_by_size(sizes: Sequence[int] | Array, form: bytes, limit: int | None) -> list[int]:
+    """Divide samples among shards as MDSWriter does. Return the index of each shard's first sample.
 
-    The last item of the result is the number of samples. sizes: bytes of each sample. A shard ends before the
-    sample that would exceed the limit. A sample larger than the limit gets a shard for itself. ValueError if
-    it is the first sample, because MDSWriter would then write an empty shard.
+    The last number of the result is the number of samples. A shard ends before the sample with which it would
+    exceed the limit. A sample larger than the limit gets a shard for itself. ValueError if this is the first
+    sample, because MDSWriter would then write an empty shard.
+
+    sizes: size of each sample in bytes.
+    form: columns, compression and hashes of the shards as JSON.
+    limit: largest size of a shard in bytes. None writes a single shard.
     """
     ends = np.cumsum(np.asarray(sizes, np.int64) + _WORD)
     starts = [0]
@@ -150,6 +160,10 @@ def cut_by_size(sizes: Sequence[int] | Array, form: bytes, limit: int | None) ->
 
 
 def join_shard(samples: Iterable[bytes], form: bytes) -> bytes:
-    """Return the bytes of a shard's file with these encoded samples."""
+    """Return the contents of a shard's file.
+
+    samples: the bytes of each sample.
+    form: columns, compression and hashes of the shard as JSON.
+    """
     held = list(samples)
     return encode_head(np.array([len(sample) for sample in held], np.int64), form) + b"".join(held)

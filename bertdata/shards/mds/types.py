@@ -1,6 +1,6 @@
-"""The types of MDS columns: convert values to bytes and back.
+"""The types of MDS columns. They convert values to bytes and back.
 
-Source: mosaicml-streaming 0.13, which writes and reads them. Everything is little-endian.
+Source: mosaicml-streaming 0.13, which writes and reads them. All numbers are little-endian.
 """
 
 import json
@@ -16,7 +16,7 @@ from bertdata.examples.columns import Array
 from bertdata.io.json_text import parse_json_text
 
 UNSAFE = "pkl"
-"""Column type that is refused, because reading its values (pickles) would run code."""
+"""The column type for pickled values, which is refused because reading a pickle would run code."""
 
 DTYPES = {
     8: "uint8",
@@ -31,7 +31,10 @@ DTYPES = {
     65: "int64",
     66: "float64",
 }
-"""Item types by MDS's code for them. An array whose column does not declare a type stores the code."""
+"""The types of array items by MDS's codes for them.
+
+An array stores the code if its column does not declare the type.
+"""
 
 _CODES = {name: code for code, name in DTYPES.items()}
 _SIZES = ("<u1", "<u2", "<u4", "<u8")
@@ -41,9 +44,11 @@ _IMAGES = ("pil", "jpeg", "jpeg_array", "jpegarray", "png", "list[pil]", "list[j
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ColumnType:
-    """The type of a column, with functions that convert a value to bytes and back.
+    """The type of a column.
 
-    size: number of bytes of a value, or None if it varies.
+    size: number of bytes of a value. None if it varies.
+    encode: function that converts a value to bytes.
+    decode: function that converts bytes to a value.
     Both functions raise ValueError if the value or the bytes are not of this type.
     """
 
@@ -55,22 +60,26 @@ class ColumnType:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArrayType:
-    """The type of a column of arrays. If dtype or shape is None, it varies, and each value stores it."""
+    """The type of a column of arrays.
+
+    dtype: type of the items. None if it varies. Each value then stores it.
+    shape: shape of the arrays. None if it varies. Each value then stores it.
+    """
 
     dtype: str | None
     shape: tuple[int, ...] | None
 
     @property
     def size(self) -> int | None:
-        """Bytes of a value, or None if they vary."""
+        """Number of bytes of a value. None if it varies."""
         if self.dtype is None or self.shape is None:
             return None
         return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
 
     def encode(self, value: Any) -> bytes:
-        """Return the array's bytes.
+        """Return the bytes of an array.
 
-        ValueError for another type or shape, and for an array without items or axes.
+        ValueError if it has another type or shape than the column, or no items or no axes.
         """
         found = np.asarray(value)
         name = found.dtype.name
@@ -86,7 +95,9 @@ class ArrayType:
         return head + found.astype(found.dtype.newbyteorder("<"), copy=False).tobytes()
 
     def decode(self, data: bytes) -> Array:
-        """Return the array in the bytes, read-only. ValueError if they do not hold such an array."""
+        """Return the array that the bytes hold, as read-only. ValueError if they hold no array of this
+        type.
+        """
         place, dtype, shape = 0, self.dtype, self.shape
         if dtype is None:
             dtype = DTYPES.get(data[0]) if data else None
@@ -103,16 +114,17 @@ class ArrayType:
 
 
 def encode_shape(shape: tuple[int, ...]) -> bytes:
-    """Encode a shape: a byte ``axes << 2 | code`` and the lengths.
+    """Encode the shape of an array as the byte ``axes << 2 | code`` and the length of each axis.
 
-    The code selects the smallest type that holds all lengths: u1, u2, u4 or u8.
+    The code selects the integer type of the lengths, which is the smallest of u1, u2, u4 and u8 that can hold
+    them.
     """
     code = next(code for code in range(4) if max(shape) < 1 << (8 << code))
     return bytes([len(shape) << 2 | code]) + np.array(shape, _SIZES[code]).tobytes()
 
 
 def _decode_shape(data: bytes, place: int) -> tuple[tuple[int, ...], int]:
-    """Return the shape at an offset, and the offset after it."""
+    """Decode the shape at an offset. Return it and the offset after it."""
     if place >= len(data):
         raise ValueError("no shape")
     axes, kind = data[place] >> 2, np.dtype(_SIZES[data[place] & 3])
@@ -124,7 +136,10 @@ def _decode_shape(data: bytes, place: int) -> tuple[tuple[int, ...], int]:
 
 @cache
 def find_type(name: str) -> ColumnType:
-    """Return the column type with this name. ValueError for an unknown type, or pickle, which is unsafe."""
+    """Return the column type with this name.
+
+    ValueError if it is unknown, or if it is the unsafe type for pickles.
+    """
     kind, *arguments = name.split(":")
     if kind == UNSAFE:
         raise ValueError(f"type {UNSAFE} runs code when it is read, and is refused; write the column as json")
@@ -139,9 +154,9 @@ def find_type(name: str) -> ColumnType:
 
 
 def parse_array_type(name: str) -> ArrayType:
-    """Parse an array type written as ``ndarray[:item type[:length,length,...]]``.
+    """Parse the name of an array type: ``ndarray``, then optionally the item type, then optionally the shape.
 
-    ValueError for any other name.
+    An example with all parts is ``ndarray:uint16:2,3``. ValueError for any other name.
     """
     kind, *arguments = name.split(":")
     dtype = arguments[0] if arguments else None
@@ -153,7 +168,10 @@ def parse_array_type(name: str) -> ArrayType:
 
 
 def _make_scalar_type(name: str, dtype: str, *, whole: bool = False) -> ColumnType:
-    """Return the type of a single number. whole: accept only integers."""
+    """Return the column type of a single number.
+
+    whole: True accepts only integers.
+    """
     kind = np.dtype(dtype).newbyteorder("<")
 
     def encode(value: Any) -> bytes:
@@ -181,7 +199,12 @@ def _check_type(kind: type[Any], value: Any) -> Any:
 def _make_text_type(
     name: str, kind: type[Any], to_text: Callable[[Any], str], of_text: Callable[[str], Any]
 ) -> ColumnType:
-    """Return a type whose values are stored as UTF-8 text."""
+    """Return a column type whose values are stored as UTF-8 text.
+
+    kind: Python type of the values.
+    to_text: converts a value to text.
+    of_text: converts text to a value.
+    """
 
     def decode(data: bytes) -> Any:
         try:
@@ -213,5 +236,5 @@ _PLAIN = {
     "str_float": _make_text_type("str_float", float, str, float),
     "str_decimal": _make_text_type("str_decimal", Decimal, str, Decimal),
     "json": _make_text_type("json", object, _dump_json, partial(parse_json_text, any_number=True)),
-    **{name: _make_bytes_type(name) for name in _IMAGES},  # images stay encoded as PNG, JPEG and so on
+    **{name: _make_bytes_type(name) for name in _IMAGES},  # Images stay encoded as PNG, JPEG and so on.
 }

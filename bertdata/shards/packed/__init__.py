@@ -1,4 +1,4 @@
-"""Read and write packed rows, each of which holds several examples.
+"""Read and write packed rows. A packed row holds several examples.
 
-Programs store packed rows in different layouts. Each layout has a module, all with the same interface.
+Programs store packed rows in different layouts. Each layout has a module, and all have the same interface.
 """

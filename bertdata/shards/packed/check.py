@@ -1,6 +1,6 @@
-"""Check packed rows against their layout: the sizes of the rows and the rules of their examples.
+"""Check packed rows: their sizes, and the rules that hold for their examples.
 
-In this module, an example inside a row is called a sequence.
+In this module, an example in a row is called a sequence.
 """
 
 from dataclasses import dataclass
@@ -20,9 +20,10 @@ MAX_SEQUENCES = (1 << 15) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequenceCheck(RecordCheck):
-    """Check of the sequences in packed rows. Its errors name the row and the number of the sequence in it.
+    """Checks the sequences in packed rows. Its errors name the row, and the number of the sequence in the
+    row.
 
-    ends: number of sequences in the batch up to the end of each row.
+    ends: for each row, the number of sequences in the batch up to its end.
     """
 
     ends: Array
@@ -41,10 +42,11 @@ def check_packs(
     lowest_position: int = 0,
     most_masks: int | None = None,
 ) -> None:
-    """Raise ShardError for the first row that does not fit the layout, or that holds a faulty sequence.
+    """Raise ShardError for the first row that does not fit the layout, or that has a faulty sequence.
 
-    lowest_position: lowest position that may be masked.
-    most_masks: most masked positions in a row. None for any number.
+    record: names the shard and the row in the error.
+    lowest_position: the lowest position that may be masked.
+    most_masks: most masked positions in a row. None allows any number.
     """
     examples = packs.examples
     sequences = compute_lengths(packs.ends)
@@ -52,7 +54,7 @@ def check_packs(
     record.refuse(
         (sequences < 1) | (sequences > most), lambda i: f"{sequences[i]} sequences, expected 1 to {most}"
     )
-    # The rules for single examples also hold for sequences. Errors of SequenceCheck name the row and the
+    # The rules for single examples hold for sequences too. With SequenceCheck, errors name the row and the
     # sequence.
     sequence = SequenceCheck(name=record.name, first=record.first, ends=packs.ends)
     lowest = {find_mask_names(type(examples)).places: lowest_position} if lowest_position else {}
@@ -68,7 +70,9 @@ def check_packs(
 
 
 def check_largest_id(packs: PackBatch, largest: int, record: RecordCheck) -> None:
-    """Raise ShardError for the first row with an id above ``largest``, the container's largest number."""
+    """Raise ShardError for the first row with an id above ``largest``, the largest number that the file can
+    store.
+    """
     examples, last = packs.examples, np.asarray(packs.ends, np.int64) - 1
     for column in examples.columns():
         if column.item == "id" and column.ends is not None:
@@ -85,13 +89,14 @@ def _refuse_larger(ids: Array, row_ends: Array, largest: int, record: RecordChec
 def count_items_per_row(ends: Array, row_ends: Array) -> Array:
     """Return the number of items in each row.
 
-    ends: end of each sequence's items in the batch. row_ends: number of sequences up to each row's end.
+    ends: for each sequence, the number of items in the batch up to its end.
+    row_ends: for each row, the number of sequences in the batch up to its end.
     """
     return compute_lengths(np.concatenate([np.zeros(1, np.int64), ends])[row_ends])
 
 
 def check_packed_layout(layout: ShardLayout) -> None:
-    """Raise SettingsError if the layout's sizes are impossible for packed rows."""
+    """Raise SettingsError if packed rows cannot have the sizes of this layout."""
     if layout.remask:
         raise SettingsError("remask: packed rows hold examples in their usual order")
     most = find_max_sequences(layout)
@@ -100,7 +105,7 @@ def check_packed_layout(layout: ShardLayout) -> None:
 
 
 def check_row_sizes(layout: ShardLayout, name: str) -> None:
-    """Raise ShardError if the sizes that a file declares are impossible. name: the file."""
+    """Raise ShardError if packed rows cannot have the sizes that a file states. ``name`` is the file."""
     sizes = find_objective(layout.objective).batch_type.sizes()
     check_layout(layout, name, [what for what in sizes if layout.size(what)])
     most = find_max_sequences(layout)
@@ -109,7 +114,8 @@ def check_row_sizes(layout: ShardLayout, name: str) -> None:
 
 
 def find_max_sequences(layout: ShardLayout) -> int:
-    """Return the most sequences a row can hold. Each sequence has at least one id, and its number must fit 15
-    bits.
+    """Return the largest number of sequences that a row can hold.
+
+    Each sequence has at least one id, and the number of a sequence must fit into 15 bits.
     """
     return min(layout.max_seq_length, MAX_SEQUENCES)

@@ -13,8 +13,10 @@ from schemas import load_schema
 class RowField:
     """A field of a packed row, as ``schemas/packed.json`` declares it.
 
-    type: item type. shape: number of values per row, such as S (ids) or K (sequences), or ``*`` if it varies.
-    of: the quantity that the field stores, such as ids or mask_places.
+    name: the field's name in the file.
+    type: type of a value.
+    shape: number of values per row, such as "S" (ids) or "K" (sequences). ``*`` if it varies.
+    of: what the field stores, such as "ids" or "mask_places".
     """
 
     name: str
@@ -23,7 +25,7 @@ class RowField:
     of: str
 
     def width(self, layout: ShardLayout) -> int | None:
-        """Return the number of values in each row, or None if it varies."""
+        """Return how many values the field has in each row. None if the number varies."""
         sequences, masks = layout.sequences_per_row, layout.max_predictions_per_seq
         sizes = {
             "S": layout.max_seq_length,
@@ -35,11 +37,11 @@ class RowField:
 
 
 RowFields = Mapping[str, RowField]
-"""Fields of a packed row in a certain layout and container, by name."""
+"""The fields of a packed row by name, for a layout of packed rows and a container."""
 
 
 def check_row_fields(found: Iterable[str], fields: Collection[str], name: str) -> None:
-    """Raise ShardError for a missing or unknown field. name: the file or record."""
+    """Raise ShardError if a field is missing or unknown. ``name`` is the file or record, for the error."""
     for missing in sorted(set(fields) - set(found)):
         raise ShardError(f"{name}: no field {missing}, expected {', '.join(fields)}")
     for unknown in sorted(set(found) - set(fields)):
@@ -48,6 +50,10 @@ def check_row_fields(found: Iterable[str], fields: Collection[str], name: str) -
 
 @cache
 def load_row_fields(packing: str, form: str) -> RowFields:
-    """Return the fields of a packed row in the layout ``packing`` and the container ``form``, in order."""
+    """Return the fields of a packed row in their order in the file.
+
+    packing: name of the layout of packed rows.
+    form: name of the container.
+    """
     declared = load_schema("packed")[packing][form]
     return {name: RowField(name=name, **field) for name, field in declared.items()}

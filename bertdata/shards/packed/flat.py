@@ -1,10 +1,11 @@
-"""The layout ``flat``: bertdata's own layout of packed rows in Parquet. It can hold any objective's examples.
+"""The layout ``flat``, which is bertdata's own layout of packed rows in Parquet. It can hold any objective's
+examples.
 
-Each row of the table is a packed row whose lists have no padding. A list holds the items of all sequences,
-one sequence after the other. The list ``sequence_ends`` says where the ids of each sequence end, counted from
-the row's start. Other lists of ends do the same for other groups of items, such as masks. Positions count
-from the start of their sequence, so a sequence can be cut out unchanged. The file's metadata store the
-layout's name, the objective and the sizes of the examples.
+Each row of the table is a packed row, and its lists have no padding. A list holds the items of all sequences
+(examples), one sequence after the other. The list ``sequence_ends`` says where the ids of each sequence end,
+counted from the row's start. Other lists of ends do the same for other groups of items, such as masks.
+Positions count from the start of their sequence, so a sequence can be cut out unchanged. The file's metadata
+store the layout's name, the objective and the sizes of the examples.
 """
 
 from collections.abc import Iterator
@@ -22,9 +23,9 @@ from bertdata.shards.packed.fields import check_row_fields
 from bertdata.shards.packed.packs import (
     PackBatch,
     PackReader,
-    PackRegrouping,
+    PackRegrouper,
+    convert_packs_to_arrays,
     find_rows,
-    pack_arrays,
     regroup_packs,
 )
 from bertdata.shards.parquet_file import (
@@ -45,30 +46,30 @@ from bertdata.shards.rows import RecordCheck
 NAME = "flat"
 _SEQUENCES = "sequences_per_row"
 _ZSTD_LEVEL = 1
-"""Compression level. A higher level gains little, because packing separates the examples of a document.
+"""The level of zstd's compression. A higher level gains little.
 
-Repeated text is therefore too far apart for zstd to find it.
+Packing puts examples of a document into rows far apart, so that zstd does not find text they share.
 """
 
 
 class FlatWriter:
-    """Writer of packed rows in row groups of a fixed size.
+    """Writer of packed rows to Parquet, in row groups of a fixed size.
 
-    The file's bytes do not depend on the size of the batches.
+    The file's bytes do not depend on how the rows are divided among calls of ``write``.
     """
 
     def __init__(self, sink: Sink, layout: ShardLayout) -> None:
         check_packed_layout(layout)
         self._layout = layout
         self._received = 0
-        self._blocks = PackRegrouping(choose_group_rows(layout))
+        self._blocks = PackRegrouper(choose_group_rows(layout))
         objective = find_objective(layout.objective)
         self._fields, self._sizes = objective.flat_fields, (*objective.batch_type.sizes(), _SEQUENCES)
         self._schema = make_list_schema(_find_item_types(self._fields), set(self._fields))
         self._parquet = ParquetOutput(sink, self._schema, _ZSTD_LEVEL)
 
     def write(self, packs: PackBatch) -> None:
-        packs = pack_arrays(packs)
+        packs = convert_packs_to_arrays(packs)
         check_packs(packs, self._layout, RecordCheck(name="flat shard", first=self._received))
         self._received += len(packs)
         for block in self._blocks.add(packs):
@@ -83,7 +84,8 @@ class FlatWriter:
 
 
 class FlatReader(PackReader):
-    """Reader of Parquet files in the layout flat, with any integer types and row groups.
+    """Reader of packed rows from Parquet files in the layout flat, with any integer types and sizes of row
+    groups.
 
     The file must be seekable.
     """
@@ -91,9 +93,9 @@ class FlatReader(PackReader):
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """Open the file and find its ``layout``, the objective and sizes of its examples.
+        """Open the file and find the layout of its rows.
 
-        objective: the examples' objective, or None to take it from the file.
+        objective: the examples' objective. None takes the one that the file names.
         """
         self._name = name
         self._parquet = ParquetInput(file, name)
@@ -108,7 +110,7 @@ class FlatReader(PackReader):
         self._examples: int | None = None
 
     def __len__(self) -> int:
-        """Return the number of examples. This reads the column ``sequence_ends``."""
+        """Return the number of examples. The whole column ``sequence_ends`` is read for this."""
         if self._examples is None:
             column = _find_name(IDS_ENDS, self._fields)
             found = self._parquet.read_batches([column], choose_group_rows(self.layout))
@@ -132,12 +134,12 @@ def _find_item_types(fields: Fields) -> dict[str, str]:
 
 
 def _find_name(column: str, fields: Fields) -> str:
-    """Return the name of the field whose list stores this column of the examples."""
+    """Return the name of the field in which this column of the examples is stored."""
     return next(name for name, field in fields.items() if field.of == column)
 
 
 def _encode_rows(block: PackBatch, fields: Fields, schema: Any) -> Any:
-    """Return checked rows as an Arrow table."""
+    """Convert a block of checked rows to an Arrow table."""
     examples, sequence_ends = block.examples, block.ends.astype(np.int64)
     values = {column.name: getattr(examples, column.name) for column in examples.columns()}
     row_ends: dict[str, Array] = {}
@@ -152,9 +154,12 @@ def _encode_rows(block: PackBatch, fields: Fields, schema: Any) -> Any:
 
 
 def _rebase_ends_to_rows(ends: Array, sequence_ends: Array) -> tuple[Array, Array]:
-    """Convert ends that count from the batch's start to ends that count from each row's start.
+    """Convert ends that count from the batch's start to ends that count from the start of their row.
 
-    Also return the rows' ends: ends [3, 7, 12] of rows with 2 and 1 sequences -> [3, 7, 5] and [7, 12].
+    Also returns for each row how many items the batch has up to its end. For example, ends [3, 7, 12] in rows
+    of 2 and 1 sequences give [3, 7, 5] and [7, 12].
+
+    sequence_ends: for each row, the number of sequences in the batch up to its end.
     """
     row_ends: Array = ends[sequence_ends - 1].astype(np.int64)
     return ends - (row_ends - compute_lengths(row_ends))[find_rows(sequence_ends)], row_ends
@@ -163,7 +168,7 @@ def _rebase_ends_to_rows(ends: Array, sequence_ends: Array) -> tuple[Array, Arra
 def _decode_rows(
     records: Any, fields: Fields, batch_type: type[ExampleBatch], record: RecordCheck
 ) -> PackBatch:
-    """Return the rows of an Arrow record batch, in its integer types and not yet checked.
+    """Convert an Arrow record batch to packed rows, with its integer types. The values are not checked yet.
 
     ShardError if the lists of a row contradict each other.
     """
@@ -191,14 +196,20 @@ def _check_equal(name: str, found: Array, expected: Array, record: RecordCheck) 
 def _rebase_ends_to_batch(
     name: str, found: Array, sequence_ends: Array, row_ends: Array, record: RecordCheck
 ) -> Array:
-    """Convert ends that count from each row's start to ends that count from the batch's start.
+    """Convert ends that count from the start of their row to ends that count from the batch's start.
 
-    This reverses ``_rebase_ends_to_rows``. ShardError unless the last end of each row is the row's size.
+    This reverses ``_rebase_ends_to_rows``. ShardError unless the last end of each row is the row's number of
+    items.
+
+    name: name of the field, for errors.
+    found: the ends that count from the start of their row.
+    sequence_ends: for each row, the number of sequences in the batch up to its end.
+    row_ends: for each row, the number of items in the batch up to its end.
     """
     found = found.astype(np.int64)
     rows, sizes, counts = find_rows(sequence_ends), compute_lengths(row_ends), compute_lengths(sequence_ends)
     before = np.concatenate([[0], found])[:-1]
-    before[(sequence_ends - counts)[counts > 0]] = 0  # the ends of a row's first sequence count from 0
+    before[(sequence_ends - counts)[counts > 0]] = 0  # the first sequence of a row begins at 0
     record.refuse_items(
         found < before,
         sequence_ends,

@@ -1,7 +1,7 @@
-"""Packed rows as grids: an array [N, width] per field, padded with zeros.
+"""Packed rows as grids. A grid is an array of shape (rows, width) for a field, padded with zeros.
 
-The layouts of fixed width (``habana.py``, ``graphcore.py``) are built on grids. The key of a grid is the
-quantity it stores, such as ids or mask_places. ``schemas/packed.json`` lists them under ``of``.
+The layouts of fixed width (``habana.py``, ``graphcore.py``) are built on grids. The key of a grid says what
+it stores, such as ids or mask_places. ``schemas/packed.json`` lists these keys under ``of``.
 """
 
 from collections.abc import Mapping
@@ -37,41 +37,61 @@ RULES = {
 
 
 class GridLayout(Protocol):
-    """Interface of a layout that arranges sequences in rows of fixed width."""
+    """Interface of a layout that arranges sequences (the examples of a row) in rows of fixed width."""
 
     name: str
 
     def find_sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
-        """Derive the sizes of a ShardLayout, such as sequences_per_row, from the width of each grid."""
+        """Return sizes of a ShardLayout by name, such as sequences_per_row, for grids of these widths.
+
+        widths: width of each grid by its key.
+        """
         ...
 
     def arrange_rows(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
-        """Convert packed rows, already checked, to grids of these widths and item types."""
+        """Convert checked packed rows to grids.
+
+        widths: width of each grid by its key.
+        types: item type of each grid by its key.
+        """
         ...
 
     def read_rows(self, grids: Grids, batch_type: type[ExampleBatch], record: "GridCheck") -> PackBatch:
-        """Convert grids to packed rows without checking them.
+        """Convert grids to packed rows. Contradictions within the grids are not found here.
 
-        The caller finds contradictions within the grids: it converts the rows to grids again and compares the
-        results.
+        The caller finds them by converting the result to grids again, which must be the same.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GridCheck(RecordCheck):
-    """RecordCheck that can also name a wrong cell. names: for each grid, the field's name in the file."""
+    """Check of packed rows whose errors can also name a wrong cell, which is one value of a grid.
+
+    names: name of the field in the file, for the key of each grid.
+    """
 
     names: Mapping[str, str]
 
     def refuse_grid(self, wrong: Array, of: str, grid: Array, expected: str) -> None:
-        """Raise ShardError for the first wrong cell of a grid."""
+        """Raise ShardError for the first wrong cell of a grid.
+
+        wrong: True for the wrong cells.
+        of: key of the grid.
+        expected: what the error says that the cell should be.
+        """
         if wrong.any():
             row, column = (int(place[0]) for place in np.nonzero(wrong))
             raise self.error(row, f"{self.names[of]}[{column}] is {grid[row, column]}, expected {expected}")
 
     def refuse_values(self, wrong: Array, used: Array, of: str, grids: Grids, expected: str) -> None:
-        """Raise ShardError for the first wrong cell. ``wrong`` has one boolean per True cell of ``used``."""
+        """Raise ShardError for the first wrong cell of a grid, if only its used cells were checked.
+
+        wrong: a boolean for each cell that ``used`` marks.
+        used: True for the cells that were checked.
+        of: key of the grid.
+        expected: what the error says that the cell should be.
+        """
         if wrong.any():
             cells = np.zeros(used.shape, bool)
             cells[used] = wrong
@@ -79,14 +99,15 @@ class GridCheck(RecordCheck):
 
 
 LOWEST_POSITION = 1
-"""Lowest position that may be masked. Position 0 is [CLS], which is never masked.
+"""The lowest position that may be masked. Position 0 is [CLS], which is never masked.
 
-Habana's layout uses 0 as padding, and Graphcore's stores [CLS] at the end of the row.
+Neither layout could store a mask there. Habana's uses 0 as padding, and Graphcore's stores [CLS] at the row's
+end.
 """
 
 
 def check_grid_rows(packs: PackBatch, layout: ShardLayout, record: RecordCheck) -> None:
-    """Raise ShardError for the first row that the layout's grids cannot hold."""
+    """Raise ShardError for the first packed row that cannot be stored in the layout's grids."""
     room = count_grid_mask_slots(layout)
     check_packs(packs, layout, record, lowest_position=LOWEST_POSITION, most_masks=room)
 
@@ -94,13 +115,16 @@ def check_grid_rows(packs: PackBatch, layout: ShardLayout, record: RecordCheck) 
 def read_grids(
     grids: Grids, layout: ShardLayout, arrangement: GridLayout, fields: RowFields, record: RecordCheck
 ) -> PackBatch:
-    """Convert grids to checked packed rows.
+    """Convert grids to packed rows and check them.
 
-    ShardError for the first row whose grids contradict each other or hold values in the padding.
+    ShardError for the first row whose grids contradict each other, or have values where padding should be.
+
+    arrangement: the layout in which the grids are arranged.
+    fields: the fields of the file, by name.
     """
     names = {field.of: name for name, field in fields.items()}
     kind = find_objective(layout.objective).batch_type
-    # Decoding uses only part of the cells. Arranging the result again must give the same grids. This finds
+    # Reading uses only part of the cells. The result arranged again must give the same grids. This finds
     # every contradiction and every value in the padding, without a separate check for each field.
     packs = arrangement.read_rows(grids, kind, GridCheck(name=record.name, first=record.first, names=names))
     check_packs(packs, layout, record, lowest_position=LOWEST_POSITION)
@@ -114,7 +138,13 @@ def read_grids(
 def find_grid_layout(
     arrangement: GridLayout, widths: Mapping[str, int], objective: Objective, name: str
 ) -> ShardLayout:
-    """Return the ShardLayout for grids of these widths. ShardError if no packed rows can have such widths."""
+    """Return the ShardLayout of packed rows from the widths of their grids.
+
+    ShardError if no packed rows can have such widths.
+
+    widths: width of each grid by its key.
+    name: the file, for the error.
+    """
     sizes: Any = arrangement.find_sizes(widths)
     layout = ShardLayout(packing=arrangement.name, objective=objective.name, **sizes)
     check_row_sizes(layout, name)
@@ -123,10 +153,13 @@ def find_grid_layout(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequencePlaces:
-    """The place of each sequence (example) in a batch of packed rows. Every array has one item per sequence.
+    """Where each sequence (example) is in a batch of packed rows. Every array has one item per sequence.
 
-    rows: index of the row. numbers: number of the sequence in its row, from 1. sizes: number of ids.
-    starts: index in the batch of the sequence's first id. row_starts: index of the first id of its row.
+    rows: index of the sequence's row.
+    numbers: number of the sequence in its row, from 1.
+    sizes: number of ids in the sequence.
+    starts: index of the sequence's first id in the batch.
+    row_starts: index of the row's first id in the batch.
     """
 
     rows: Array
@@ -136,11 +169,11 @@ class SequencePlaces:
     row_starts: Array
 
     @classmethod
-    def of(cls, packs: PackBatch) -> "SequencePlaces":
-        """Return the places of all sequences in a batch of packed rows."""
+    def from_packs(cls, packs: PackBatch) -> "SequencePlaces":
+        """Find where each sequence is in a batch of packed rows."""
         examples: Any = packs.examples
-        # ends of rows [2, 3], sizes of sequences [3, 4, 5]: rows [0, 0, 1], numbers [1, 2, 1], starts [0, 3,
-        # 7], row_starts [0, 0, 7]
+        # For example, rows that end at the sequences [2, 3] with sequences of [3, 4, 5] ids give rows [0, 0,
+        # 1], numbers [1, 2, 1], starts [0, 3, 7] and row_starts [0, 0, 7].
         rows, sizes = find_rows(packs.ends), compute_lengths(examples.ends)
         first = np.asarray(packs.ends, np.int64) - compute_lengths(packs.ends)
         starts = np.asarray(examples.ends, np.int64) - sizes
@@ -154,7 +187,11 @@ class SequencePlaces:
 
 
 def fill_grid(values: Array, row_sizes: Array, width: int, kind: Any) -> Array:
-    """Return a grid whose row i begins with the next ``row_sizes[i]`` values, followed by zeros."""
+    """Return a grid of the values. Row i takes the next ``row_sizes[i]`` of them, followed by zeros.
+
+    width: number of cells in a row.
+    kind: item type of the grid.
+    """
     grid = np.zeros((len(row_sizes), width), kind)
     grid[make_leading_mask(row_sizes, width)] = values
     return grid
@@ -163,10 +200,12 @@ def fill_grid(values: Array, row_sizes: Array, width: int, kind: Any) -> Array:
 def arrange_masks(
     packs: PackBatch, starts: Array, numbers: Array, widths: Mapping[str, int], types: Mapping[str, Any]
 ) -> dict[str, Array]:
-    """Return the grids that describe the masks: their places, original ids and sequence numbers.
+    """Return the grids of the masks, by key: masked positions in the row, original ids and sequence numbers.
 
     starts: for each sequence, the place in the row from which its masked positions count.
-    numbers: number of each sequence in its row.
+    numbers: for each sequence, its number in its row.
+    widths: width of each grid by its key. Only these grids are made.
+    types: item type of each grid by its key.
     """
     masks = get_masks(packs.examples)
     counts, sizes = compute_lengths(masks.ends), count_items_per_row(masks.ends, packs.ends)
@@ -180,11 +219,14 @@ def arrange_masks(
     }
 
 
-def number_counts(grids: Grids, used: Array, highest: Array, record: GridCheck) -> Array:
-    """Count how many cells of each row have each sequence number. Return an array of shape [N, K].
+def count_cells_by_number(grids: Grids, used: Array, highest: Array, record: GridCheck) -> Array:
+    """Return how many cells each sequence of each row has, as an array of shape (rows, most sequences).
 
-    used: True for cells that belong to a sequence. highest: largest allowed sequence number of each row.
-    ShardError unless the numbers in a row's used cells are 1, 2, ... without gaps, in ascending order.
+    ShardError unless the sequence numbers in a row's used cells are 1, 2 and so on, ascending and without
+    gaps.
+
+    used: True for the cells that belong to a sequence.
+    highest: largest allowed sequence number of each row.
     """
     numbers, sequences = grids["numbers"], grids["pair_labels"].shape[1]
     sizes = np.count_nonzero(used, axis=1)
@@ -205,12 +247,12 @@ def number_counts(grids: Grids, used: Array, highest: Array, record: GridCheck) 
 def read_masks(
     grids: Grids, used: Array, row_sizes: Array, cell_ends: Array, starts: Array, record: GridCheck
 ) -> Masks:
-    """Convert the grids of masks to masked positions within each sequence.
+    """Return the masks of all sequences, with positions that count from the start of their sequence.
 
-    used: True for cells that hold a mask.
-    row_sizes: number of ids in each row, not counting [CLS] tokens that are stored at the row's end.
-    cell_ends: number of ids, over all rows, up to the end of each sequence.
-    starts: number of ids, in the same count, before position 0 of each sequence.
+    used: True for the cells that hold a mask.
+    row_sizes: number of ids in each row. [CLS] tokens that are stored at the row's end are not counted.
+    cell_ends: for each sequence, the number of ids in all rows up to its end, counted in the same way.
+    starts: for each sequence, the number of ids before its position 0, counted in the same way.
     """
     places = grids["mask_places"].astype(np.int64)
     record.refuse_grid(
@@ -221,8 +263,9 @@ def read_masks(
     )
     falls = used[:, 1:] & (places[:, 1:] <= places[:, :-1])
     record.refuse_grid(np.pad(falls, ((0, 0), (1, 0))), "mask_places", places, "ascending positions")
-    # With row sizes [5, 3], place 1 of row 1 is cell 6 of all used cells. cell_ends says to which sequence a
-    # cell belongs. Subtracting the sequence's item of starts gives the mask's position within the sequence.
+    # Number the cells with ids through all rows. With row sizes [5, 3], for example, place 1 of row 1 is cell
+    # 6. cell_ends says to which sequence a cell belongs. The cell's number minus the sequence's start is the
+    # masked position in the sequence.
     cells = (places + (np.cumsum(row_sizes) - row_sizes)[:, np.newaxis])[used]
     owners = np.searchsorted(cell_ends, cells, side="right")
     counts = np.bincount(owners, minlength=len(cell_ends))

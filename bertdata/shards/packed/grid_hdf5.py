@@ -1,4 +1,4 @@
-"""HDF5 shards of packed rows with fixed widths: a gzip-compressed dataset per field."""
+"""HDF5 shards of packed rows with fixed widths. There is one gzip-compressed dataset per field."""
 
 from collections.abc import Iterator
 from typing import IO
@@ -18,22 +18,29 @@ from bertdata.shards.hdf5_datasets import (
 from bertdata.shards.packed.check import check_packed_layout
 from bertdata.shards.packed.fields import check_row_fields, load_row_fields
 from bertdata.shards.packed.grid import GridLayout, check_grid_rows, find_grid_layout, read_grids
-from bertdata.shards.packed.packs import PackBatch, PackReader, PackRegrouping, pack_arrays, regroup_packs
+from bertdata.shards.packed.packs import (
+    PackBatch,
+    PackReader,
+    PackRegrouper,
+    convert_packs_to_arrays,
+    regroup_packs,
+)
 from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck
 
 _GZIP_LEVEL = 2
-"""Gzip's compression level. Level 2 is a third faster than the usual level 4, and files are a tenth larger.
+"""The level of gzip's compression. Level 2 is a third faster than the usual level 4, and files are a tenth
+larger.
 
-Compression takes most of the time of packing. HDF5's shuffle filter saves a quarter of this time and of the
-bytes.
+Compression takes most of the time of packing. HDF5's shuffle filter, which is also used, saves a quarter of
+this time and of the bytes.
 """
 
 
 class GridHdf5Writer:
-    """Writer of packed rows to HDF5 in blocks with a fixed number of rows.
+    """Writer of packed rows to HDF5, in blocks with a fixed number of rows.
 
-    The file's bytes do not depend on the size of the batches that it receives.
+    The file's bytes do not depend on how the rows are divided among calls of ``write``.
     """
 
     def __init__(self, sink: Sink, layout: ShardLayout, arrangement: GridLayout) -> None:
@@ -45,7 +52,7 @@ class GridHdf5Writer:
         self._widths = {field.of: field.width(layout) or 0 for field in self._fields.values()}
         self._types = {field.of: np.dtype(field.type) for field in self._fields.values()}
         step = choose_block_rows(layout.max_seq_length)
-        self._blocks = PackRegrouping(step)
+        self._blocks = PackRegrouper(step)
         forms = {
             name: DatasetSpec(type=field.type, row=(self._widths[field.of],))
             for name, field in self._fields.items()
@@ -53,25 +60,25 @@ class GridHdf5Writer:
         self._file = Hdf5Output(sink, forms, step, _GZIP_LEVEL, objective=layout.objective, shuffle=True)
 
     def write(self, packs: PackBatch) -> None:
-        packs = pack_arrays(packs)
+        packs = convert_packs_to_arrays(packs)
         record = RecordCheck(name=f"{self._arrangement.name} shard", first=self._received)
         check_grid_rows(packs, self._layout, record)
         self._received += len(packs)
         for block in self._blocks.add(packs):
-            self._append(block)
+            self._write_block(block)
 
-    def _append(self, block: PackBatch) -> None:
+    def _write_block(self, block: PackBatch) -> None:
         grids = self._arrangement.arrange_rows(block, self._widths, self._types)
         self._file.append({name: grids[field.of] for name, field in self._fields.items()})
 
     def close(self) -> None:
         for block in self._blocks.rest():
-            self._append(block)
+            self._write_block(block)
         self._file.close()
 
 
 class GridHdf5Reader(PackReader):
-    """Reader of packed rows from HDF5 files of any program, with any integer types and chunk sizes.
+    """Reader of packed rows from HDF5 files that any program may have written, with any integer types.
 
     The file must be seekable.
     """
@@ -106,7 +113,7 @@ class GridHdf5Reader(PackReader):
         return layout
 
     def __len__(self) -> int:
-        """Return the number of examples. This reads all rows."""
+        """Return the number of examples. All rows are read for this."""
         if self._examples is None:
             self._examples = sum(len(packs.examples) for packs in self._read_blocks())
         return self._examples

@@ -1,4 +1,4 @@
-"""TFRecord shards of packed rows with fixed widths: a record per row."""
+"""TFRecord shards of packed rows with fixed widths. A record holds a row."""
 
 from collections.abc import Iterator
 from typing import IO, Any
@@ -17,7 +17,13 @@ from bertdata.shards.framing import count_records, read_payloads
 from bertdata.shards.packed.check import check_largest_id, check_packed_layout
 from bertdata.shards.packed.fields import check_row_fields, load_row_fields
 from bertdata.shards.packed.grid import GridLayout, check_grid_rows, find_grid_layout, read_grids
-from bertdata.shards.packed.packs import PackBatch, PackReader, cut_packs, pack_arrays, regroup_packs
+from bertdata.shards.packed.packs import (
+    PackBatch,
+    PackReader,
+    convert_packs_to_arrays,
+    regroup_packs,
+    slice_packs,
+)
 from bertdata.shards.packed.row_records import decode_rows, encode_rows
 from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck
@@ -26,7 +32,7 @@ _BLOCK_ROWS = 256
 
 
 class GridRecordWriter:
-    """Writer of packed rows to TFRecord, each row as a record in canonical form."""
+    """Writer of packed rows to TFRecord. Each row is a record in canonical form."""
 
     def __init__(
         self, sink: Sink, layout: ShardLayout, arrangement: GridLayout, engine: Engine | None = None
@@ -41,7 +47,7 @@ class GridRecordWriter:
         self._widths = {field.of: field.width(layout) or 0 for field in fields.values()}
 
     def write(self, packs: PackBatch) -> None:
-        packs = pack_arrays(packs)
+        packs = convert_packs_to_arrays(packs)
         record = RecordCheck(name=f"{self._arrangement.name} shard", first=self._received)
         check_grid_rows(packs, self._layout, record)
         examples: Any = packs.examples
@@ -49,17 +55,17 @@ class GridRecordWriter:
         highest = max(_find_max_id(examples.ids), _find_max_id(get_masks(examples).originals))
         types = dict.fromkeys(self._widths, np.uint16 if highest < 1 << 16 else np.uint32)
         for start in range(0, len(packs), _BLOCK_ROWS):
-            block = cut_packs(packs, start, min(start + _BLOCK_ROWS, len(packs)))
+            block = slice_packs(packs, start, min(start + _BLOCK_ROWS, len(packs)))
             grids = self._arrangement.arrange_rows(block, self._widths, types)
             self._sink.write(encode_rows(grids, self._layout, self._engine))
         self._received += len(packs)
 
     def close(self) -> None:
-        """Do nothing: a TFRecord file has no footer."""
+        """Do nothing, because a TFRecord file has no footer."""
 
 
 class GridRecordReader(PackReader):
-    """Reader of packed rows from TFRecord files of any program.
+    """Reader of packed rows from TFRecord files that any program may have written.
 
     The first record determines the layout. The file must be seekable.
     """
@@ -102,13 +108,13 @@ class GridRecordReader(PackReader):
 
     @property
     def rows(self) -> int:  # type: ignore[override]
-        """Number of packed rows: the file's records, counted from their headers without decoding them."""
+        """The number of packed rows. These are the file's records, which are counted by their headers."""
         if self._rows is None:
             self._rows = count_records(self._file, self._name)
         return self._rows
 
     def __len__(self) -> int:
-        """Return the number of examples. This reads all rows."""
+        """Return the number of examples. All rows are read for this."""
         if self._examples is None:
             before = self._file.tell()
             self._examples = sum(len(packs.examples) for packs in self._read_blocks(_BLOCK_ROWS))

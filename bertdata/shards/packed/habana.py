@@ -1,8 +1,8 @@
-"""Habana's packed layout: sequences from left to right, each with its [CLS] in front.
+"""Habana's layout of packed rows: sequences from left to right, each with its [CLS] in front.
 
-Habana's PyTorch packer writes it as HDF5, and the TensorFlow version for MLPerf as TFRecord. The first masked
-position 0 ends the masks of a row. As in the packer, a row has P + K places for masks, at least one of them
-free (P: masks of an example, K: sequences of a row).
+A sequence is an example in a row. Habana's PyTorch packer writes HDF5, and the TensorFlow version for MLPerf
+writes TFRecord. The masks of a row end at the first masked position 0. As in the packer, a row has P + K
+places for masks, and at least one of them is free (P: most masks of an example, K: most sequences of a row).
 
 The sequences [CLS a b] and [CLS c] in a row of 8 positions give::
 
@@ -25,15 +25,15 @@ from bertdata.shards.packed.grid import (
     Grids,
     SequencePlaces,
     arrange_masks,
+    count_cells_by_number,
     fill_grid,
-    number_counts,
     read_masks,
 )
 from bertdata.shards.packed.packs import PackBatch
 
 
 class HabanaLayout:
-    """Conversion of rows to and from the grids that Habana's trainers read."""
+    """Converts packed rows to the grids (an array per field) that Habana's trainers read, and back."""
 
     name = "habana"
 
@@ -47,7 +47,7 @@ class HabanaLayout:
 
     def arrange_rows(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
         examples: Any = packs.examples
-        at = SequencePlaces.of(packs)
+        at = SequencePlaces.from_packs(packs)
         places = np.arange(len(examples.ids)) - np.repeat(at.starts, at.sizes)
         tokens = {
             "ids": examples.ids,
@@ -69,12 +69,11 @@ class HabanaLayout:
         }
 
     def read_rows(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
-        # Cells with a sequence number are used. Masks end at the first masked position 0.
+        # Cells with a sequence number are used. The masks of a row end at the first masked position 0.
         used = grids["numbers"] != 0
         most = grids["pair_labels"].shape[1]
-        # The file does not store how many sequences a row has. The number is the row's highest sequence
-        # number.
-        found = number_counts(grids, used, np.full(len(used), most), record)
+        # The file does not store how many sequences a row has. It is the row's highest sequence number.
+        found = count_cells_by_number(grids, used, np.full(len(used), most), record)
         counts = np.where(found > 0, np.arange(1, most + 1), 0).max(axis=1)
         is_there = np.arange(most) < counts[:, np.newaxis]
         sizes = found[is_there]
@@ -93,7 +92,10 @@ class HabanaLayout:
 
 
 def _count_ones(values: Array, ends: Array) -> Array:
-    """Return the number of non-zero values in each sequence."""
+    """Return how many values of each sequence are not zero.
+
+    ends: for each sequence, the index after its last value.
+    """
     return compute_lengths(np.concatenate([[0], np.cumsum(values != 0)])[ends])
 
 

@@ -1,4 +1,6 @@
-"""The layouts of packed rows by name, with their writers and readers. ``pack --layout`` offers them."""
+"""The layouts of packed rows by name, with their writers and readers. ``pack --layout`` offers these
+names.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,9 +27,10 @@ from bertdata.shards.protocol import Sink
 class Layout:
     """A layout of packed rows.
 
-    formats: containers that it can be stored in, the default first.
-    groups: column groups of the examples that it can hold. None for any.
-    mask_room: function that returns how many masked positions a row can hold, or None for any number.
+    name: name of the layout.
+    formats: containers in which it can be stored. The first is the default.
+    groups: column groups that its examples must have. None allows any.
+    mask_room: function that returns the most masked positions of a row. None allows any number.
     has_index: True if each TFRecord file has an index file (``bertdata.shards.packed.record_index``).
     """
 
@@ -42,7 +45,7 @@ class Layout:
         return self.formats[0]
 
     def check_objective(self, name: str) -> None:
-        """Raise SettingsError if the layout cannot hold the examples of this objective."""
+        """Raise SettingsError if the layout cannot hold examples of the objective with this name."""
         if self.groups is not None:
             remedy = "; the layout flat holds any"
             check_groups(f"layout {self.name}", self.groups, name, find_objective(name).batch_type, remedy)
@@ -62,9 +65,13 @@ LAYOUTS: dict[str, Layout] = {
 def make_pack_writer(
     layout: ShardLayout, format: str, sink: Sink, engine: Engine | None = None
 ) -> PackWriter:
-    """Return a writer of the layout's rows in this container.
+    """Return an object that writes packed rows to a shard.
 
-    SettingsError if the layout or the format is unknown. HDF5 and Parquet need optional packages.
+    SettingsError if the layout or the container is unknown. HDF5 and Parquet need optional packages.
+
+    layout: names the layout of packed rows and its sizes.
+    format: name of the container.
+    sink: receives the shard's bytes.
     """
     found = find_layout(layout.packing)
     if format not in found.formats:
@@ -92,7 +99,7 @@ def make_pack_writer(
 
 
 def find_layout(name: str | None) -> Layout:
-    """Return the layout with this name. SettingsError for an unknown name."""
+    """Return the layout of packed rows with this name. SettingsError for an unknown name."""
     if name not in LAYOUTS:
         raise SettingsError(f"layout {name!r} is not known, expected one of {', '.join(LAYOUTS)}")
     return LAYOUTS[name]
@@ -105,10 +112,12 @@ def make_pack_reader(
     engine: Engine | None = None,
     objective: Objective | None = None,
 ) -> PackReader | None:
-    """Return a reader of the packed rows of a file in this container, or None if its rows are not packed.
+    """Return an object that reads the packed rows of a file. None if the file's rows are not packed.
 
-    bertdata's Parquet files name the layout in their metadata. Other files are recognised by their fields.
-    objective: the examples' objective, or None to take it from the file.
+    bertdata's Parquet files name their layout in the metadata. Other files are recognised by their fields.
+
+    format: name of the container.
+    objective: the examples' objective. None takes the one that the file names.
     """
     make = _READERS.get(format)
     return None if make is None else make(file, name, engine, objective)
@@ -117,9 +126,9 @@ def make_pack_reader(
 def _open_parquet(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
-    """Return a reader if the file's metadata names the layout flat, or None if it names no layout.
+    """Return a reader for a Parquet file whose metadata name the layout flat. None if they name no layout.
 
-    ShardError if it names any other layout.
+    ShardError if they name another layout.
     """
     packing = read_metadata(file, "packing")
     if packing is None:
@@ -134,7 +143,9 @@ def _open_parquet(
 def _open_hdf5(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
-    """Return a reader if the file's datasets are those of a packed layout, else None."""
+    """Return a reader for an HDF5 file whose datasets are the fields of a packed layout. None for other
+    files.
+    """
     names = set(read_dataset_types(file))
     named = read_objective(file)
     if objective is None and named is not None:
@@ -155,7 +166,9 @@ def _open_hdf5(
 def _open_tfrecord(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
-    """Return a reader if the first record's fields are those of a packed layout, else None."""
+    """Return a reader for a TFRecord file whose first record has the fields of a packed layout. None for
+    other files.
+    """
     packing = _recognise_packing(_read_field_names(file, name), "tfrecord", objective)
     if packing is None:
         return None
@@ -168,13 +181,15 @@ def _open_tfrecord(
 
 
 _READERS = {"tfrecord": _open_tfrecord, "hdf5": _open_hdf5, "parquet": _open_parquet}
-"""Functions that open a file of packed rows, by container. Other containers hold no packed rows."""
+"""For each container that can hold packed rows, the function that opens a file of packed rows."""
 
 
 def _choose_objective(packing: str, objective: Objective | None) -> Objective:
-    """Return ``objective``, or the default objective for None.
+    """Return the objective, or the default objective if it is None.
 
-    SettingsError if the layout cannot hold its examples.
+    SettingsError if the layout cannot hold the objective's examples.
+
+    packing: name of the layout of packed rows.
     """
     found = objective or find_objective(DEFAULT_OBJECTIVE)
     find_layout(packing).check_objective(found.name)
@@ -182,20 +197,23 @@ def _choose_objective(packing: str, objective: Objective | None) -> Objective:
 
 
 def _read_field_names(file: IO[bytes], name: str) -> set[str]:
-    """Return the field names of the first TFRecord record, or an empty set if it cannot be read."""
+    """Return the names of the fields in a TFRecord's first record. Empty if it cannot be read."""
     try:
         return set(decode_example(next(read_payloads(file, name), b"")))
     except (ShardError, NotAnExample):
-        return set()  # opening the file as a shard reports the fault later
+        return set()  # If the file is damaged, opening it as a shard reports it later.
     finally:
         file.seek(0)
 
 
 def _recognise_packing(names: set[str], format: str, objective: Objective | None) -> str | None:
-    """Return the name of the layout whose rows have these fields, or None if the rows are not packed.
+    """Return the name of the packed layout whose rows have these fields. None if the rows are not packed.
 
-    If the fields match neither a layout nor plain examples, the layout with the most similar fields is
-    returned. Its reader then raises an error that names the fields that differ.
+    If the fields are neither those of a layout nor of plain examples, the layout with the most similar fields
+    is returned. Its reader then raises an error that names the fields that differ.
+
+    names: names of the fields.
+    format: name of the container.
     """
     try:
         of_examples = set((objective or find_objective(DEFAULT_OBJECTIVE)).fields(format))
@@ -221,7 +239,7 @@ def _find_arrangement(packing: str) -> Any:
 
 
 def _load_numpy(packing: str) -> None:
-    """Raise MissingExtraError if NumPy is not installed."""
+    """Raise MissingExtraError if NumPy is not installed. The message names the layout ``packing``."""
     try:
         import_module("numpy")
     except ModuleNotFoundError as error:

@@ -1,9 +1,9 @@
-"""NVIDIA's packed layout for MLPerf: HDF5 with rows of varying length.
+"""NVIDIA's layout of packed rows for MLPerf: HDF5 with rows of varying length.
 
-``packed_input_len`` and ``packed_masked_lm_len`` hold the number of ids and masks of each sequence in a row.
-Masked positions count from the row's start. Files that bertdata writes store their layout's sizes as
-attributes. Files without these attributes are read with MLPerf's sizes. Files without these two fields hold
-unpacked examples and are read by ``bertdata.shards.varlength``.
+``packed_input_len`` and ``packed_masked_lm_len`` hold the number of ids and of masks of each sequence
+(example) in a row. Masked positions count from the row's start. Files that bertdata writes store their
+layout's sizes as attributes. Other files are read with MLPerf's sizes. Files without the two fields named
+above hold unpacked examples, and are read by ``bertdata.shards.varlength``.
 """
 
 from collections.abc import Iterator
@@ -33,9 +33,9 @@ from bertdata.shards.packed.grid import SequencePlaces
 from bertdata.shards.packed.packs import (
     PackBatch,
     PackReader,
-    PackRegrouping,
+    PackRegrouper,
+    convert_packs_to_arrays,
     find_rows,
-    pack_arrays,
     regroup_packs,
 )
 from bertdata.shards.protocol import Sink
@@ -43,25 +43,25 @@ from bertdata.shards.rows import RecordCheck
 
 NAME = "nvidia"
 LARGEST = 2**15 - 1
-"""Largest id or position that the item types can hold."""
+"""The largest id or position that can be stored, because the integers have 16 bits with a sign."""
 
 _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 76, "sequences_per_row": 3}
-"""Sizes of a layout that are attributes of the file's root, with the values for files without them."""
+"""The sizes of a layout that files store as attributes. The values are for files without these attributes."""
 _FIELDS = load_row_fields(NAME, "hdf5")
 _NAMES = {field.of: name for name, field in _FIELDS.items()}
 
 
 class _VaryingRows(NamedTuple):
-    """Rows of varying length. Row i is ``values[ends[i-1]:ends[i]]``."""
+    """A field of rows of varying length. Row i is ``values[ends[i-1]:ends[i]]``."""
 
     values: Array
     ends: Array
 
 
 class NvidiaWriter:
-    """Writer of packed rows to HDF5 in blocks with a fixed number of rows.
+    """Writer of packed rows to HDF5, in blocks with a fixed number of rows.
 
-    The file's bytes do not depend on the size of the batches that it receives.
+    The file's bytes do not depend on how the rows are divided among calls of ``write``.
     """
 
     def __init__(self, sink: Sink, layout: ShardLayout) -> None:
@@ -72,7 +72,7 @@ class NvidiaWriter:
             )
         self._layout = layout
         self._received = 0
-        self._blocks = PackRegrouping(CHUNK_ROWS)
+        self._blocks = PackRegrouper(CHUNK_ROWS)
         self._scratch = ScratchHdf5(sink)
         with delay_signals():
             write_objective(self._scratch.file, layout.objective)
@@ -82,15 +82,15 @@ class NvidiaWriter:
                 self._scratch.file.attrs[f"bertdata.{what}"] = getattr(layout, what)
 
     def write(self, packs: PackBatch) -> None:
-        packs = pack_arrays(packs)
+        packs = convert_packs_to_arrays(packs)
         record = RecordCheck(name="nvidia shard", first=self._received)
         check_packs(packs, self._layout, record)
         check_largest_id(packs, LARGEST, record)
         self._received += len(packs)
         for block in self._blocks.add(packs):
-            self._append(block)
+            self._write_block(block)
 
-    def _append(self, block: PackBatch) -> None:
+    def _write_block(self, block: PackBatch) -> None:
         rows = _arrange_fields(block)
         for name, field in _FIELDS.items():
             values, ends = rows[field.of]
@@ -99,12 +99,15 @@ class NvidiaWriter:
 
     def close(self) -> None:
         for block in self._blocks.rest():
-            self._append(block)
+            self._write_block(block)
         self._scratch.finish()
 
 
 class NvidiaReader(PackReader):
-    """Reader of packed rows from a file of any program, with any integer types. Files must be seekable."""
+    """Reader of packed rows from HDF5 files that any program may have written, with any integer types.
+
+    The file must be seekable.
+    """
 
     layout: ShardLayout
 
@@ -157,10 +160,10 @@ def _find_layout(known: dict[str, Any], objective: str, name: str) -> ShardLayou
 def _arrange_fields(packs: PackBatch) -> dict[str, _VaryingRows]:
     """Convert checked rows to the values of each field.
 
-    The keys are the quantities that fields store, as ``of`` in ``schemas/packed.json`` names them.
+    The keys say what a field stores, as ``schemas/packed.json`` lists it under ``of``.
     """
     examples: Any = packs.examples
-    at = SequencePlaces.of(packs)
+    at = SequencePlaces.from_packs(packs)
     masks = get_masks(examples)
     counts = compute_lengths(masks.ends)
     sequences = np.asarray(packs.ends, np.int64)
@@ -179,7 +182,7 @@ def _arrange_fields(packs: PackBatch) -> dict[str, _VaryingRows]:
 
 
 def _make_segments(examples: ExampleBatch) -> Array:
-    """Return the segment id of every token: 0 in an example's first segment, 1 after it."""
+    """Return for each token of the examples 0 if it is in segment A, otherwise 1."""
     sizes = compute_lengths(examples.ends)
     changes = np.asarray(examples.ends, np.int64) - sizes + get_segment_lengths(examples)
     segments: Array = np.arange(len(examples.ids)) >= np.repeat(changes, sizes)
@@ -189,17 +192,20 @@ def _make_segments(examples: ExampleBatch) -> Array:
 def _read_sequences(
     rows: dict[str, _VaryingRows], batch_type: type[ExampleBatch], record: RecordCheck
 ) -> PackBatch:
-    """Convert the fields of packed rows to examples, not yet checked.
+    """Convert the fields of packed rows to examples. The values are not checked yet.
 
     ShardError if the fields of a row contradict each other.
+
+    rows: the fields by key, as ``schemas/packed.json`` lists the keys under ``of``.
     """
     ids, counts = rows["ids"], rows["pair_labels"].ends
     _check_lengths(rows, "segments", "ids", record)
     _check_lengths(rows, "originals", "mask_places", record)
     sizes = _check_sums(rows, "lengths", "ids", record)
     masks = _check_sums(rows, "mask_lengths", "originals", record)
-    # In the file a masked position counts from the row's start, but in a batch from its sequence's start. In
-    # a row with sequences of 3 and 4 ids, position 5 of the row is position 2 of the sequence of 4 ids.
+    # In the file a masked position counts from the row's start, in a batch from its sequence's start. For
+    # example, if a row has sequences of 3 and 4 ids, position 5 of the row is position 2 of the sequence of 4
+    # ids.
     ends = np.cumsum(sizes)
     row_starts = (ids.ends - compute_lengths(ids.ends))[find_rows(counts)]
     places = rows["mask_places"].values.astype(np.int64)
@@ -218,8 +224,10 @@ def _read_sequences(
 def _check_sums(rows: dict[str, _VaryingRows], of: str, items: str, record: RecordCheck) -> Array:
     """Return the number of items of every sequence, such as its number of ids.
 
-    of: field that stores these numbers. items: field that stores the items themselves.
-    ShardError unless the numbers of each row add up to the row's number of items.
+    ShardError unless these numbers add up, in each row, to the row's number of items.
+
+    of: key of the field that stores the numbers.
+    items: key of the field that stores the items themselves.
     """
     _check_lengths(rows, of, "pair_labels", record)
     name, counts = _NAMES[of], rows["pair_labels"].ends

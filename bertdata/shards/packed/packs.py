@@ -1,4 +1,4 @@
-"""Define batches of packed rows, and the interface of the classes that write and read packed rows."""
+"""Batches of packed rows, and the interfaces of the classes that write and read packed rows."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PackBatch:
-    """A batch of packed rows. Row i holds the examples ``ends[i-1]`` to ``ends[i] - 1``, from left to right.
+    """A batch of packed rows. Row i has the examples ``ends[i-1]`` to ``ends[i] - 1``, from left to right.
 
-    examples: the examples of all rows, unpacked and without padding. Positions count from the start of each
-    example.
+    examples: the examples of all rows, without padding. Positions count from the start of each example.
+    ends: for each row, the number of examples in the batch up to its end.
     """
 
     examples: ExampleBatch
-    ends: Buffer  # uint32: for each row, the number of examples in the batch up to its end
+    ends: Buffer  # uint32
 
     def __len__(self) -> int:
         return len(self.ends)
 
     def rows(self) -> Iterator[list[Any]]:
-        """Yield the list of examples of each row."""
+        """Yield for each row the list of its examples."""
         examples, start = self.examples.examples(), 0
         for end in map(int, self.ends):
             yield list(islice(examples, end - start))
@@ -36,9 +36,9 @@ class PackBatch:
 
 
 class PackWriter(Protocol):
-    """Interface of a writer of packed rows. ``close`` completes the file but leaves the sink open.
+    """Interface of a writer of packed rows. ``close`` completes the file but does not close the sink.
 
-    ShardError names a row that the layout cannot hold, with too many ids, examples or masks.
+    ShardError names a row that the layout cannot hold, because it has too many ids, examples or masks.
     """
 
     def write(self, packs: PackBatch) -> None: ...
@@ -47,17 +47,17 @@ class PackWriter(Protocol):
 
 
 class PackReader(ShardReader):
-    """Reader of a shard of packed rows. Used as a ShardReader it returns their examples, row after row.
+    """Reader of a shard of packed rows.
 
-    ``len`` is the number of examples, ``rows`` the number of packed rows. ShardError names the file and the
-    row that cannot be read.
+    As a ShardReader it returns the single examples, row after row. ``len`` is the number of examples,
+    ``rows`` the number of packed rows. ShardError names the file and the row that cannot be read.
     """
 
     rows: int
 
     @abstractmethod
     def packs(self, size: int) -> Iterator[PackBatch]:
-        """Yield all rows in order, in batches of at most ``size``."""
+        """Yield all packed rows in order, in batches of at most ``size`` rows."""
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import convert_to_arrays, regroup_batches
@@ -65,8 +65,10 @@ class PackReader(ShardReader):
         return regroup_batches((convert_to_arrays(packs.examples) for packs in self.packs(size)), size)
 
 
-class PackRegrouping:
-    """Buffer that takes packed rows in batches of any size and returns batches of exactly ``size`` rows."""
+class PackRegrouper:
+    """Turns batches of packed rows of any size into batches of exactly ``size`` rows. Only the last may be
+    smaller.
+    """
 
     def __init__(self, size: int) -> None:
         assert size > 0, size
@@ -75,37 +77,37 @@ class PackRegrouping:
         self._count = 0
 
     def add(self, packs: PackBatch) -> Iterator[PackBatch]:
-        """Add rows. Yield the batches that are now complete.
+        """Add a batch and yield every full batch that is now available.
 
-        The remaining rows are copied, because the caller may reuse its buffers.
+        The rows that are left over are copied, because the caller may reuse the added batch's memory.
         """
         start = 0
         while self._count + len(packs) - start >= self._size:
             stop = start + self._size - self._count
-            self._held.append(cut_packs(packs, start, stop))
+            self._held.append(slice_packs(packs, start, stop))
             yield from self.rest()
             start = stop
         if start < len(packs):
-            self._held.append(join_packs([cut_packs(packs, start, len(packs))]))
+            self._held.append(join_packs([slice_packs(packs, start, len(packs))]))
             self._count += len(packs) - start
 
     def rest(self) -> Iterator[PackBatch]:
-        """Yield the last, incomplete batch, if there is one."""
+        """Yield a last, smaller batch if some rows are left that did not fill a batch."""
         held, self._held, self._count = self._held, [], 0
         if held:
             yield join_packs(held)
 
 
 def regroup_packs(batches: Iterable[PackBatch], size: int) -> Iterator[PackBatch]:
-    """Yield the same rows in batches of ``size``."""
-    regrouping = PackRegrouping(size)
+    """Yield the same packed rows in batches of ``size`` rows. The last batch may be smaller."""
+    regrouping = PackRegrouper(size)
     for packs in batches:
         yield from regrouping.add(packs)
     yield from regrouping.rest()
 
 
-def pack_arrays(packs: PackBatch) -> PackBatch:
-    """Return the rows with every column as a NumPy array, without copying."""
+def convert_packs_to_arrays(packs: PackBatch) -> PackBatch:
+    """Return the packed rows with every column as a NumPy array, which shares the column's memory."""
     import numpy as np
 
     from bertdata.examples.columns import convert_to_arrays
@@ -113,8 +115,10 @@ def pack_arrays(packs: PackBatch) -> PackBatch:
     return PackBatch(examples=convert_to_arrays(packs.examples), ends=np.asarray(packs.ends))
 
 
-def cut_packs(packs: PackBatch, start: int, stop: int) -> PackBatch:
-    """Return the rows from start to stop - 1 of a batch of arrays. The large columns are views."""
+def slice_packs(packs: PackBatch, start: int, stop: int) -> PackBatch:
+    """Return the rows ``start`` to ``stop - 1`` of a batch of arrays. The large columns are views of its
+    memory.
+    """
     from bertdata.examples.columns import slice_batch
 
     first = int(packs.ends[start - 1]) if start else 0
@@ -123,7 +127,7 @@ def cut_packs(packs: PackBatch, start: int, stop: int) -> PackBatch:
 
 
 def join_packs(batches: list[PackBatch]) -> PackBatch:
-    """Concatenate batches of packed rows. The columns are copied."""
+    """Copy several batches of packed rows into one."""
     import numpy as np
 
     from bertdata.examples.columns import compute_lengths, join_batches
@@ -134,7 +138,10 @@ def join_packs(batches: list[PackBatch]) -> PackBatch:
 
 
 def find_rows(ends: "Array") -> "Array":
-    """Return the index of each example's row: rows that end at examples [2, 3] -> [0, 0, 1]."""
+    """Return for each example the index of its row. For example, the ends [2, 3] give [0, 0, 1].
+
+    ends: for each row, the number of examples up to its end.
+    """
     import numpy as np
 
     from bertdata.examples.columns import compute_lengths
@@ -143,14 +150,14 @@ def find_rows(ends: "Array") -> "Array":
 
 
 def count_grid_mask_slots(layout: ShardLayout) -> int:
-    """Return how many masked positions a row of fixed width can hold.
+    """Return the most masked positions that a row of fixed width can hold.
 
-    A row has room for max_predictions_per_seq masks. The number of masks of each sequence is rounded up,
-    which may add sequences_per_row - 1 masks.
+    It has room for max_predictions_per_seq masks, and for sequences_per_row - 1 more, because the number of
+    masks is rounded up for each example.
     """
     return layout.max_predictions_per_seq + layout.sequences_per_row - 1
 
 
 def unpack_layout(layout: ShardLayout) -> ShardLayout:
-    """Return the layout for the same examples with one example per row."""
+    """Return the layout in which the same examples are stored one per row."""
     return replace(layout, packing=None, sequences_per_row=1)

@@ -1,7 +1,7 @@
-"""Convert grids of packed rows to TFRecords and back, with the native kernel or its Python twin.
+"""Convert grids of packed rows to TFRecords and back, with the C++ kernel or its Python twin.
 
-A record holds one packed row. The row of each grid is a feature of the record. Some features are lists of
-floats, but their values are always integers.
+A grid is an array with a row per packed row. A record holds a packed row, and its features are the rows of
+the grids. Some features are lists of floats, but their values are always integers.
 """
 
 from array import array
@@ -23,13 +23,13 @@ from bertdata.shards.packed.fields import RowFields, load_row_fields
 from bertdata.shards.packed.grid import Grids
 from bertdata.shards.tfrecord import decode_columns
 
-_VALUES = 0  # the kernel's code for the source "values": its index in bertdata.examples.fields.SOURCES
+# The C++ kernel's number for the way "values" to make a field, which is its index in
+# bertdata.examples.fields.SOURCES.
+_VALUES = 0
 
 
 def encode_rows(grids: Grids, layout: ShardLayout, engine: Engine | None = None) -> bytes | memoryview:
-    """Encode packed rows as TFRecord records in canonical form. Return the records' bytes, with lengths and
-    checksums.
-    """
+    """Encode packed rows as TFRecord records in canonical form. Return the bytes of all records."""
     fields = load_row_fields(layout.packing or "", "tfrecord")
     if not use_native(engine or default_engine()):
         return b"".join(_encode_records(grids, fields))
@@ -43,7 +43,7 @@ def encode_rows(grids: Grids, layout: ShardLayout, engine: Engine | None = None)
 
 
 def _encode_records(grids: Grids, fields: RowFields) -> Iterator[bytes]:
-    """Yield the TFRecord record of each row. It is the Python version of the kernel's ``encode``."""
+    """Yield the TFRecord record of each row. This is the Python twin of the kernel's ``encode``."""
     for row in range(len(next(iter(grids.values())))):
         values = {name: grids[field.of][row].tolist() for name, field in fields.items()}
         features = {
@@ -56,7 +56,10 @@ def _encode_records(grids: Grids, fields: RowFields) -> Iterator[bytes]:
 def decode_rows(
     file: IO[bytes], name: str, layout: ShardLayout, size: int, engine: Engine | None = None
 ) -> Iterator[Grids]:
-    """Decode a TFRecord file to grids, at most ``size`` rows at a time. ShardError names a bad record."""
+    """Read packed rows from a TFRecord file as grids, at most ``size`` rows at a time.
+
+    ShardError names a record that cannot be read.
+    """
     fields = load_row_fields(layout.packing or "", "tfrecord")
     file.seek(0)
     if not use_native(engine or default_engine()):
@@ -75,7 +78,7 @@ def decode_rows(
 
 
 def _read_rows(file: IO[bytes], name: str, layout: ShardLayout) -> Iterator[dict[str, list[int]]]:
-    """Yield each record's values by field name. It is the Python version of the kernel's ``decode``."""
+    """Yield the values of each record by field name. This is the Python twin of the kernel's ``decode``."""
     fields = load_row_fields(layout.packing or "", "tfrecord")
     for record, payload in enumerate(read_payloads(file, name)):
         try:
@@ -88,7 +91,10 @@ def _read_rows(file: IO[bytes], name: str, layout: ShardLayout) -> Iterator[dict
 
 
 def _check_values(values: Any, key: str, field: Any, layout: ShardLayout) -> list[int]:
-    """Return a field's values as integers. NotAnExample for a wrong type, number of values or value."""
+    """Return the values of a field as integers. NotAnExample if their type, their number or a value is wrong.
+
+    key: name of the field, for the error.
+    """
     is_float, width = field.type == "float32", field.width(layout)
     if not isinstance(values, array if is_float else list):
         raise NotAnExample(f"lacks the {'floats' if is_float else 'integers'} {key}")
@@ -103,7 +109,9 @@ def _check_values(values: Any, key: str, field: Any, layout: ShardLayout) -> lis
 
 @lru_cache(maxsize=8)
 def _make_format(layout: ShardLayout) -> Any:
-    """Return the kernel's record format. Each field has two columns: its values and their ends."""
+    """Return the C++ object that encodes and decodes the records. Each field gives it two columns: values and
+    ends.
+    """
     fields = sorted(load_row_fields(layout.packing or "", "tfrecord").items())
     columns, described = [], []
     for number, (name, field) in enumerate(fields):

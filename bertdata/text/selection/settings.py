@@ -44,7 +44,9 @@ class SelectionSettings:
         "evaluation set, in any input format: leave out documents that have a run of words in common with "
         "one of its texts; may be repeated",
     )
-    exclude_ngram: int = setting(13, "number of words in such a run")
+    exclude_ngram: int = setting(
+        13, "number of consecutive words that a document must share with an --exclude text to be left out"
+    )
     dedup: str | None = setting(
         None,
         "exact: where several documents have the same text, keep only the first in the order of the files",

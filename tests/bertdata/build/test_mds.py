@@ -121,7 +121,7 @@ def test_a_converted_directory_is_that_of_one_writer(bertdata, blocks, tmp_path,
     assert outcome.status == 0, outcome.err
     columns = {"input_ids": "ndarray:uint16", "id": "str", **({"len": "int"} if with_len else {})}
     expected.mkdir()
-    form = ShardForm.of(columns, size_limit=6000, hashes=("md5", "sha512"))
+    form = ShardForm.from_columns(columns, size_limit=6000, hashes=("md5", "sha512"))
     write_directory(str(expected), form, samples_of(blocks, with_len=with_len))
     files = sorted(path.name for path in expected.iterdir())
     assert len(files) > 3
@@ -224,7 +224,7 @@ def test_directories_of_other_tools_are_opened_unverified(bertdata, tmp_path, co
         {ids: np.array(row, dtype), "id": f"x-{number}", "len": len(row), "metadata": {"n": number}}
         for number, row in enumerate(rows)
     ]
-    write_directory(str(place), ShardForm.of(columns, size_limit=2000, compression="zstd"), samples)
+    write_directory(str(place), ShardForm.from_columns(columns, size_limit=2000, compression="zstd"), samples)
     dataset = face.open_dataset(place, unverified=True, objective="mlm")
     assert [example.ids for example in dataset] == rows
     assert dataset.layout.max_seq_length == 7 * 39

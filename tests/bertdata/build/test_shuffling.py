@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bertdata.build.shuffle.document_cuts import (
     count_prefix_bits,
     count_tokens,
-    deal_to_shards,
+    divide_part_into_shards,
     find_shard_cuts,
 )
 from bertdata.build.shuffle.gather import gather_documents
@@ -52,7 +52,9 @@ def shuffle(parts: Sequence[SortedDocuments], shards: int) -> list[Documents]:
     cuts = find_shard_cuts(histogram, shards)
     blocks: list[list[bytes]] = [[] for _ in range(shards)]
     for part in parts:
-        for shard, start, stop in deal_to_shards(part.prefixes, part.starts, len(part.records), cuts, shards):
+        for shard, start, stop in divide_part_into_shards(
+            part.prefixes, part.starts, len(part.records), cuts, shards
+        ):
             blocks[shard].append(part.records[start:stop])
     return [gather_documents(found, wide=False) for found in blocks]
 
@@ -119,7 +121,9 @@ def test_shards_of_a_thousand_documents_are_balanced_within_5_percent(shards: in
     prefixes, tokens = array("Q", keys), array("Q", lengths)
     cuts = find_shard_cuts(count_tokens(prefixes, tokens, shards), shards)
     sums = []
-    for _, start, stop in deal_to_shards(prefixes, array("Q", range(len(keys))), len(keys), cuts, shards):
+    for _, start, stop in divide_part_into_shards(
+        prefixes, array("Q", range(len(keys))), len(keys), cuts, shards
+    ):
         assert stop - start >= 1000 * 0.8
         sums.append(sum(lengths[start:stop]))
     mean = sum(lengths) / shards

@@ -16,15 +16,15 @@ def test_one_line_stands_for_all_others_of_a_kind():
     given = [UNKNOWN.format(number, number + 3) for number in range(6)]
     assert [folded.is_first(warning) for warning in given] == [True, False, False, False, False, False]
     assert folded.is_first("b/part-1: line 7: the first of 2 NUL bytes")
-    assert folded.rest() == [f"b/part-1, b/part-2, b/part-3 and 2 more: as {given[0]}"]
-    assert folded.rest() == []
+    assert folded.summarise_others() == [f"b/part-1, b/part-2, b/part-3 and 2 more: as {given[0]}"]
+    assert folded.summarise_others() == []
 
 
 def test_one_other_is_printed_as_it_is():
     folded = FoldedWarnings()
     assert folded.is_first("a: 1 of 2 tokens")
     assert not folded.is_first("b: 2 of 3 tokens")
-    assert folded.rest() == ["b: 2 of 3 tokens"]
+    assert folded.summarise_others() == ["b: 2 of 3 tokens"]
 
 
 @pytest.mark.parametrize(

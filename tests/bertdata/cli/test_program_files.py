@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bertdata.cli.common.programs.choice import find_program, list_programs
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.cli.common.programs.program_file import read_program
 from bertdata.cli.like import DOOR, KEYS
 from bertdata.errors import SettingsFileError, UsageError
@@ -50,7 +50,7 @@ def file_of(place: Path, flags: str = FLAGS, facts: str = FACTS) -> Path:
     return path
 
 
-def given(place: Path, flags: str, words: Sequence[str], version: str = "") -> Given:
+def given(place: Path, flags: str, words: Sequence[str], version: str = "") -> ParsedCommandLine:
     return read_program(str(file_of(place, flags)), DOOR).read(words, version)
 
 

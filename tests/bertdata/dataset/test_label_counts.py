@@ -11,7 +11,7 @@ import pytest
 import bertdata
 from bertdata.config.settings import FORMATS
 from bertdata.dataset import label_counts
-from bertdata.dataset.label_counts import Frequencies, LabelSurvey, report_guess, survey_labels
+from bertdata.dataset.label_counts import Frequencies, LabelSurvey, report_baseline, survey_labels
 from bertdata.dataset.reader import open_dataset
 from bertdata.examples.groups import get_masks, get_pair_labels
 from trainer.config.settings import Config
@@ -50,7 +50,7 @@ def test_the_guessed_word_is_told_by_its_spelling(training_set):
 
 def told_guess(data) -> list[str]:
     lines: list[str] = []
-    report_guess(data, lines.append)
+    report_baseline(data, lines.append)
     return lines
 
 
@@ -150,4 +150,4 @@ def test_without_a_vocabulary_the_guessed_word_is_told_by_its_number():
 
 def test_a_survey_survives_json(training_set):
     found = survey_labels(open_dataset(str(training_set)))
-    assert LabelSurvey.of_json(found.as_json()) == found
+    assert LabelSurvey.from_json(found.as_json()) == found

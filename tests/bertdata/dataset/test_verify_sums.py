@@ -7,7 +7,7 @@ from pathlib import Path
 import h5py
 import pytest
 
-from bertdata.dataset.published.sums import find_sums, list_sum_tables
+from bertdata.dataset.published.sums import list_sum_tables, load_sums
 from bertdata.examples.bert.batch import BertExample
 from bertdata.records import ShardLayout
 from bertdata.shards.containers import make_writer
@@ -85,7 +85,7 @@ def test_the_package_holds_the_published_sums() -> None:
         "nvidia-mlperf-2048", "nvidia-mlperf-4320", "nvidia-mlperf-4320-shuffled", "nvidia-mlperf-eval",
     ]  # fmt: skip
     sizes = {"2048": 2048, "4320": 4320, "4320-shuffled": 4320, "eval": 1}
-    tables = {name: find_sums(f"nvidia-mlperf-{name}") or {} for name in sizes}
+    tables = {name: load_sums(f"nvidia-mlperf-{name}") or {} for name in sizes}
     assert {name: len(table) for name, table in tables.items()} == sizes
     for name, table in tables.items():
         assert len(set(table.values())) == len(table)

@@ -34,7 +34,7 @@ def test_a_manifest_tells_shares_only_where_they_are_not_the_defaults():
 def test_settings_of_an_old_manifest_have_the_originals_shares():
     old = {name: value for name, value in BertSettings().as_json().items() if name != "lower_case"}
     assert BertSettings(**old).masking.shares == {"mask_share": 0.8, "random_share": 0.1, "kept_share": 0.1}
-    assert MaskingSettings.of_manifest(old).shares == MaskingSettings().shares
+    assert MaskingSettings.from_manifest(old).shares == MaskingSettings().shares
 
 
 def test_masks_in_files_leave_out_cls_and_sep_alone():

@@ -349,7 +349,7 @@ def test_attempts_that_come_or_end_late_change_nothing(store, text, local, bertd
     targets = plan_targets(out, recipe, None, settings, parts, vocabulary_file(vocabulary, settings))
     (dataset,) = (target.dataset for target in targets)
     plan = TaskPlan(tokenizer=vocabulary_file(vocabulary, settings), targets=targets)
-    results = [run_task(plan.part(part)) for part in parts]
+    results = [run_task(plan.make_part_task(part)) for part in parts]
     assert [result.kept for result in results] == [1, 1, 1]  # came late: found finished
     for result in results:
         part_entry, (shard_entry,) = result.entries[0]
@@ -375,7 +375,7 @@ def test_an_entry_that_the_manifest_does_not_have_is_kept(store, text, bertdata,
     targets = plan_targets(out, recipe, None, settings, parts, vocabulary_file(vocabulary, settings))
     plan = TaskPlan(tokenizer=vocabulary_file(vocabulary, settings), targets=targets)
     path = f"{store.url}/text/{part}"
-    assert [run_task(plan.part(path)).kept for _ in range(2)] == [0, 1]
+    assert [run_task(plan.make_part_task(path)).kept for _ in range(2)] == [0, 1]
     assert store.names("out/unfinished") == [f"{part}.tfrecord.json"]
 
 

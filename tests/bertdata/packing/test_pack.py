@@ -213,7 +213,11 @@ def broken_after(function, calls):
 
 @pytest.mark.parametrize(
     ("name", "calls", "sorted_before", "kept"),
-    [("sort_shards_together", 1, 1, 0), ("gather_rows_together", 0, 3, 0), ("gather_rows_together", 1, 3, 2)],
+    [
+        ("sort_shards_together", 1, 1, 0),
+        ("write_or_keep_shards", 0, 3, 0),
+        ("write_or_keep_shards", 1, 3, 2),
+    ],
 )
 def test_a_run_that_was_stopped_goes_on(pack, made, tmp_path, monkeypatch, name, calls, sorted_before, kept):
     stopped = broken_after(getattr(packing_run, name), calls)
@@ -237,9 +241,9 @@ def stop_as_killed(function, task):
 
 
 def test_a_damaged_sorted_file_is_made_again(pack, made, tmp_path, monkeypatch):
-    stopped = broken_after(packing_run.gather_rows_together, 0)
+    stopped = broken_after(packing_run.write_or_keep_shards, 0)
     with monkeypatch.context() as patch:
-        patch.setattr(packing_run, "gather_rows_together", lambda tasks: stop_as_killed(stopped, tasks))
+        patch.setattr(packing_run, "write_or_keep_shards", lambda tasks: stop_as_killed(stopped, tasks))
         assert pack().status == 130
     damaged, lost, _ = sorted((tmp_path / "out" / "unfinished").rglob("*.scratch"))
     data = bytearray(damaged.read_bytes())

@@ -68,7 +68,7 @@ def test_names_are_those_of_the_rows():
     assert set(formats_in(load_schema("manifest"))) == set(CONTAINERS)
     assert set(FORMATS) <= set(CONTAINERS)
     for name in FORMATS:
-        assert CONTAINERS[name].is_name(f"part.{name}")
+        assert CONTAINERS[name].matches_name(f"part.{name}")
         assert isinstance(CONTAINERS[name].form, OutputFormat)
 
 

@@ -101,7 +101,7 @@ def test_the_run_ends_only_when_the_checkpoint_is_on_disk(
     disk.release_when_waited_for(lambda: found.append(list(find_checkpoints(str(tmp_path)))))
     if end == "sigterm":
         before_update(monkeypatch, 3, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    monkeypatch.setattr(Evaluation, "reached", lambda *_: True)
+    monkeypatch.setattr(Evaluation, "reaches_target", lambda *_: True)
     more = [f"--eval-data={training_set}", "--eval-every=3", "--eval-examples=8"]
     sizes = ("--warmup=0", f"--steps={4 if end == 'target' else 3}", *more * (end == "target"))
     outcome = trainer(*words(training_set, tmp_path, *sizes))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertdata.dataset.mixture.opening import unite_sources
+from bertdata.dataset.mixture.opening import join_sources
 from bertdata.dataset.mixture.turns import Turns
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
@@ -43,7 +43,7 @@ def source(name: str, files: int, examples: int) -> OpenedDataset:
 
 
 A, B, C = source("a", 4, 50), source("b", 2, 30), source("c", 1, 20)
-MIXED = unite_sources([A, B], [7, 3])
+MIXED = join_sources([A, B], [7, 3])
 KINDS = {
     "as stored": Rows(MIXED),
     "packed": PackRows(dataclasses.replace(pack_in_turn(MIXED), sources=MIXED.sources)),
@@ -111,11 +111,11 @@ def updates(kind: str, number: int, workers: int = 1, **settings: Any) -> list[l
 def test_the_order_is_that_of_the_twin_at_any_place(weights, first, seed):
     sources = [A, B, C]
     whole = twin(sources, weights, first + 100, seed)
-    assert taken(unite_sources(sources, weights), 100, first, seed) == whole[first:]
+    assert taken(join_sources(sources, weights), 100, first, seed) == whole[first:]
 
 
 def test_a_source_more_leaves_the_order_of_the_others_as_it_was():
-    three = taken(unite_sources([A, C, B], [7, 2, 3]), 900)
+    three = taken(join_sources([A, C, B], [7, 2, 3]), 900)
     two = [one for one in three if not one[0].startswith("c")]
     assert two == taken(MIXED, len(two))
 
@@ -178,7 +178,7 @@ class Counting(type(A)):
 
 
 def test_files_of_a_source_with_a_small_weight_stay_open():
-    mixed = unite_sources([A, B], [999, 1])
+    mixed = join_sources([A, B], [999, 1])
     data = Counting(**{item.name: getattr(mixed, item.name) for item in dataclasses.fields(mixed)})
     rows = Rows(data)
     form = make_form(rows, batch_size=4, padded=True)

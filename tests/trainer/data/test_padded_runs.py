@@ -14,7 +14,7 @@ from trainer.run.evaluation import Evaluation, EvaluationRecord
 from trainer.run.runtime import make_model
 from trainer.run.strategies import find_inference
 from trainer.tasks.pretraining import Pretraining
-from trainer.update.worker import Division, Runtime
+from trainer.update.worker import ModelShare, Runtime
 from trainer.workers.collective import Collective
 
 SHAPE = ModelConfig(
@@ -31,8 +31,8 @@ def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertF
     runtime = Runtime(
         config=config,
         device=device,
-        workers=Collective(device),
-        division=Division(copy=0, copies=1),
+        collective=Collective(device),
+        model_share=ModelShare(copy=0, copies=1),
         task=Pretraining(),
     )
     model = make_model(runtime, SHAPE)

@@ -26,12 +26,12 @@ def pretend(monkeypatch, *there: str) -> list[str]:
     """Pretend that all packages, and these accelerators, are there; the names that are looked for."""
     asked = list[str]()
 
-    def look_for(name: str, config: Config) -> Availability:
+    def examine_for_run(name: str, config: Config) -> Availability:
         asked.append(name)
         return Availability(name, name in there, f"no {name}", "buy one")
 
     monkeypatch.setattr(choice, "find_spec", lambda package: True)
-    monkeypatch.setattr(choice, "look_for", look_for)
+    monkeypatch.setattr(choice, "examine_for_run", examine_for_run)
     return asked
 
 
@@ -93,7 +93,7 @@ def test_packages_that_fail_hide_no_other_accelerator(monkeypatch):
     def broken(config: Config) -> Availability:
         raise OSError("libfast.so: cannot open\nand more")
 
-    monkeypatch.setattr("trainer.devices.cuda.look_for", broken)
+    monkeypatch.setattr("trainer.devices.cuda.examine_for_run", broken)
     name, reason = choose_device(Config.of())
     assert (name, reason) == ("cpu", "no accelerator is there: OSError: libfast.so: cannot open")
 

@@ -24,7 +24,7 @@ from tests.support.training_runs import losses, tensors
 from trainer.config.model import ModelConfig
 from trainer.config.sections.devices import HpuSection
 from trainer.data.row_batches import RowBatch
-from trainer.devices.hpu import Hpu, find_mode
+from trainer.devices.hpu import Hpu, find_execution_mode
 from trainer.model.headed import BertForPreTraining
 
 WORKER = ROOT / "tests" / "support" / "hpu_worker.py"
@@ -421,10 +421,10 @@ def test_importing_the_adapter_sets_and_imports_nothing():
 
 
 def test_modes():
-    assert find_mode(HpuSection()) == "graph"
-    assert find_mode(HpuSection(use_lazy_mode=True)) == "lazy"
-    assert find_mode(HpuSection(use_lazy_mode=False)) == "graph"
-    assert find_mode(HpuSection(use_lazy_mode=False, mode="eager")) == "eager"
+    assert find_execution_mode(HpuSection()) == "graph"
+    assert find_execution_mode(HpuSection(use_lazy_mode=True)) == "lazy"
+    assert find_execution_mode(HpuSection(use_lazy_mode=False)) == "graph"
+    assert find_execution_mode(HpuSection(use_lazy_mode=False, mode="eager")) == "eager"
 
 
 def test_position_ids_for_all_examples_stay_when_a_batch_is_cut():

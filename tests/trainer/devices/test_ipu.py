@@ -39,7 +39,7 @@ from trainer.run.strategies import find_strategy
 from trainer.run.training_state import Training
 from trainer.tasks.choice import find_task
 from trainer.update import ipu_programs as programs
-from trainer.update.worker import Worker, make_undivided
+from trainer.update.worker import Worker, hold_whole_model
 from trainer.workers.collective import Collective
 from trainer.workers.launchers import find_launcher, find_local_rank, find_rank
 
@@ -154,7 +154,7 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "the weights stay on the IPU": (programs.IpuPrograms, "fetch", lambda plain: lambda self: None),
     "the moments stay in the checkpoint": (
         programs.IpuPrograms,
-        "_restore",
+        "_restore_moments",
         lambda plain: lambda self: None,
     ),
     "the loss is not marked": (
@@ -296,7 +296,7 @@ def test_phase_2_goes_on_from_phase_1s_weights_and_moments_and_counts_anew(train
     loaded = []
     monkeypatch.setattr(
         programs.IpuPrograms,
-        "_restore",
+        "_restore_moments",
         lambda self: loaded.append((self._moments, self.optimiser_step.applied)),
     )
     sizes = ["--max-seq-length=96", "--max-predictions-per-seq=12", "--phase2", "--steps-this-run=1"]
@@ -676,8 +676,8 @@ def test_workers_that_poptorch_knows_nothing_of_are_refused():
             Worker(
                 config=config,
                 device=device,
-                workers=workers,
-                division=make_undivided(workers),
+                collective=workers,
+                model_share=hold_whole_model(workers),
                 task=task,
                 model=model,
             )

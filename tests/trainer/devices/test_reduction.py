@@ -6,7 +6,7 @@ from safetensors.torch import load_file
 
 from tests.support.training_runs import MODEL
 from trainer.config.settings import Config
-from trainer.update.loss_shares import compute_loss_divisor
+from trainer.update.loss_shares import compute_equal_divisor
 
 DROPOUT = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
 
@@ -24,7 +24,7 @@ DROPOUT = ("--hidden-dropout-prob=0", "--attention-probs-dropout-prob=0")
     ],
 )
 def test_a_sum_over_micro_batches_is_a_mean_over_replicas(keys, count, workers, divisor):
-    assert compute_loss_divisor(Config.of(**keys), count, workers) == divisor
+    assert compute_equal_divisor(Config.of(**keys), count, workers) == divisor
 
 
 def weights(trainer, place, data, *more):

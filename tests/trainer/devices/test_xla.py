@@ -244,7 +244,7 @@ def test_the_processor_in_place_of_a_tpu_is_not_chosen(monkeypatch):
     there = Availability("xla", True, "TPU")
     monkeypatch.setattr(xla, "examine", lambda: there)
     monkeypatch.setenv("PJRT_DEVICE", "TPU")
-    assert xla.look_for(Config.of()) is there
+    assert xla.examine_for_run(Config.of()) is there
     monkeypatch.setenv("PJRT_DEVICE", "CPU")
-    assert not xla.look_for(Config.of()).there
-    assert xla.look_for(Config.of(device="xla")).there
+    assert not xla.examine_for_run(Config.of()).there
+    assert xla.examine_for_run(Config.of(device="xla")).there

@@ -10,8 +10,8 @@ from tests.support.paths import ROOT
 from tests.support.published_commands import assert_equal, commands, understood
 from trainer.config.settings import Config
 from trainer.programs.choice import find_program
-from trainer.programs.graphcore.run_pretraining import resolve
-from trainer.programs.meaning import Meaning
+from trainer.programs.graphcore.run_pretraining import translate
+from trainer.programs.translated_command import TranslatedCommand
 
 NAME = "graphcore/run_pretraining.py"
 PROGRAM = find_program(NAME)
@@ -31,8 +31,8 @@ IPU = {
 }
 
 
-def meaning(*words: str) -> Meaning:
-    return resolve(PROGRAM.read(words))
+def meaning(*words: str) -> TranslatedCommand:
+    return translate(PROGRAM.read(words))
 
 
 def tiny(*words: str) -> dict:
@@ -226,7 +226,7 @@ def test_restoring_goes_on_with_a_run(path, folder, step):
 
 def warnings(*words: str) -> str:
     given = PROGRAM.read(words)
-    resolve(given)
+    translate(given)
     return "\n".join(given.warnings)
 
 

@@ -5,8 +5,8 @@ import pytest
 from bertdata.errors import UsageError
 from tests.support.published_commands import assert_equal, understood
 from trainer.programs.choice import find_program
-from trainer.programs.graphcore.run_squad import resolve
-from trainer.programs.meaning import Meaning
+from trainer.programs.graphcore.run_squad import translate
+from trainer.programs.translated_command import TranslatedCommand
 
 NAME = "graphcore/run_squad.py"
 PROGRAM = find_program(NAME)
@@ -14,8 +14,8 @@ LARGE = ("--config", "configs/squad_large.json")
 ALL = ("--do-training", "--do-predict", "--do-evaluation", "--init-checkpoint", "phase2/model.ckpt")
 
 
-def meaning(*words: str) -> Meaning:
-    return resolve(PROGRAM.read(words))
+def meaning(*words: str) -> TranslatedCommand:
+    return translate(PROGRAM.read(words))
 
 
 def test_the_readmes_command_fine_tunes_predicts_and_scores():

@@ -9,7 +9,7 @@ from tests.support.training_runs import refuse
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.reading import read_state
 from trainer.config.settings import Config
-from trainer.programs.machine import count_gpus, fill_in_shapes
+from trainer.programs.machine import count_gpus, replace_missing_model_files
 
 
 @pytest.mark.parametrize(("visible", "found"), [(None, 2), ("", 0), ("1", 1), ("0, 1", 2), ("0,1,2", 2)])
@@ -34,10 +34,10 @@ def in_a_bucket():
 
 
 def test_a_run_reads_a_models_file_in_a_bucket_and_printing_asks_nobody(in_a_bucket):
-    (keys,), missing = fill_in_shapes([{"model_config": in_a_bucket}], asks_elsewhere=True)
+    (keys,), missing = replace_missing_model_files([{"model_config": in_a_bucket}], asks_elsewhere=True)
     assert (keys, missing) == ({"model_config": in_a_bucket}, {})
     assert Config.of(**keys).model_settings == SHAPE
-    (keys,), missing = fill_in_shapes([{"model_config": in_a_bucket}])
+    (keys,), missing = replace_missing_model_files([{"model_config": in_a_bucket}])
     assert keys["hidden_size"] == 1024
     assert "BERT-Large, is shown" in missing[in_a_bucket]
 

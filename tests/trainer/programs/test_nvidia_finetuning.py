@@ -7,7 +7,7 @@ import pytest
 from bertdata.cli.common.programs.program import Program
 from bertdata.errors import UsageError
 from tests.support.published_commands import assert_equal, understood
-from trainer.programs.choice import find_meaning, find_program
+from trainer.programs.choice import find_program, translate_command_line
 
 SQUAD, GLUE = find_program("nvidia/run_squad.py"), find_program("nvidia/run_glue.py")
 SHAPE = {"vocab_size": 30522, "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
@@ -31,7 +31,7 @@ def keys(program: Program, *words: str) -> dict[str, object]:
 
 def warnings(program: Program, *words: str) -> str:
     given = program.read([*REQUIRED[program.name], *words])
-    find_meaning(program, given)
+    translate_command_line(program, given)
     return "\n".join(given.warnings)
 
 
@@ -123,5 +123,5 @@ def test_a_processor_is_taken_where_the_command_says_so():
 )
 def test_what_the_programs_refuse_is_refused_in_their_words(program, words, message):
     with pytest.raises(UsageError) as caught:
-        find_meaning(program, program.read([*REQUIRED[program.name], *words]))
+        translate_command_line(program, program.read([*REQUIRED[program.name], *words]))
     assert message in str(caught.value)

@@ -7,7 +7,7 @@ import pytest
 from bertdata.errors import UsageError
 from tests.support.published_commands import assert_equal, understood
 from trainer.programs.choice import find_program
-from trainer.programs.nvidia.run_pretraining import resolve
+from trainer.programs.nvidia.run_pretraining import translate
 
 NAME = "nvidia/run_pretraining.py"
 PROGRAM = find_program(NAME)
@@ -42,13 +42,13 @@ def phase(*words: str) -> dict[str, object]:
 
 def warnings(*words: str) -> str:
     given = PROGRAM.read([*REQUIRED, "--do_train", *words])
-    resolve(given)
+    translate(given)
     return "\n".join(given.warnings)
 
 
 def refusal(*words: str) -> str:
     with pytest.raises(UsageError) as caught:
-        resolve(PROGRAM.read([*REQUIRED, *words]))
+        translate(PROGRAM.read([*REQUIRED, *words]))
     return str(caught.value)
 
 

@@ -7,7 +7,7 @@ import pytest
 from bertdata.errors import UsageError
 from tests.support.published_commands import assert_equal, understood
 from trainer.programs.choice import find_program
-from trainer.programs.nvidia_tf.run_pretraining import resolve
+from trainer.programs.nvidia_tf.run_pretraining import translate
 
 NAME = "nvidia-tf/run_pretraining.py"
 PROGRAM = find_program(NAME)
@@ -84,7 +84,7 @@ def test_evaluation_alone_trains_nothing_and_prefers_the_runs_own_checkpoint(tmp
 )
 def test_what_the_program_refuses_is_refused(words, message):
     with pytest.raises(UsageError) as caught:
-        resolve(PROGRAM.read([*REQUIRED, *words]))
+        translate(PROGRAM.read([*REQUIRED, *words]))
     assert message in str(caught.value)
 
 

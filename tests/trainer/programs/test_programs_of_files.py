@@ -9,7 +9,7 @@ from tests.support.paths import ROOT
 from tests.support.published_commands import assert_equal, refusal, told, understood
 from tests.support.training_runs import MODEL
 from trainer.checkpoints.reading import choose_checkpoint, read_state
-from trainer.programs.choice import DOOR, FUNCTIONS, find_program, load_programs
+from trainer.programs.choice import DOOR, TRANSLATORS, find_program, load_programs
 
 PROGRAM = """\
 name = "acme/train.py"
@@ -111,8 +111,8 @@ def test_every_program_lies_where_its_name_says_and_its_function_beside_it(name)
     vendor, _, file = name.partition("/")
     place = DOOR.folder / vendor.replace("-", "_") / f"{file.rpartition('.')[0]}.toml"
     assert Path(find_program(name).path) == place
-    if name in FUNCTIONS:
-        assert Path(inspect.getfile(FUNCTIONS[name])) == place.with_suffix(".py")
+    if name in TRANSLATORS:
+        assert Path(inspect.getfile(TRANSLATORS[name])) == place.with_suffix(".py")
 
 
 @pytest.mark.parametrize("name", [name for name in load_programs() if "checkpoint" not in name])
@@ -121,4 +121,4 @@ def test_every_program_that_trains_says_what_was_run_beside_it(name):
 
 
 def test_every_function_is_that_of_a_program():
-    assert FUNCTIONS.keys() <= load_programs().keys()
+    assert TRANSLATORS.keys() <= load_programs().keys()

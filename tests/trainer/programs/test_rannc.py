@@ -7,7 +7,7 @@ import pytest
 from bertdata.errors import UsageError
 from tests.support.published_commands import assert_equal, commands, understood
 from trainer.programs.choice import find_program
-from trainer.programs.rannc.run_pretraining_rannc import resolve
+from trainer.programs.rannc.run_pretraining_rannc import translate
 
 NAME = "rannc/run_pretraining_rannc.sh"
 PROGRAM = find_program(NAME)
@@ -27,7 +27,7 @@ def environment(monkeypatch, tmp_path):
 
 def refusal() -> str:
     with pytest.raises(UsageError) as caught:
-        resolve(PROGRAM.read([]))
+        translate(PROGRAM.read([]))
     return str(caught.value)
 
 
@@ -72,7 +72,7 @@ def test_the_published_shape_stands_for_the_published_file_alone(monkeypatch, ca
     assert "my_bert_config.json: no such file" in said
     assert "no norm after the last layer" in said
     monkeypatch.setenv("BERT_CONFIG", "other.json")
-    assert resolve(PROGRAM.read([])).phases[0]["model_config"] == "other.json"
+    assert translate(PROGRAM.read([])).phases[0]["model_config"] == "other.json"
 
 
 def test_plans_are_kept_where_the_environment_names_a_file(monkeypatch):
@@ -87,7 +87,7 @@ def test_without_places_the_script_runs_where_its_readme_runs_it(monkeypatch):
     monkeypatch.setenv("CODEDIR", "")
     monkeypatch.delenv("BERT_PREP_WORKING_DIR")
     given = PROGRAM.read([])
-    meaning = resolve(given)
+    meaning = translate(given)
     assert meaning.phases[0]["output_dir"].startswith("./results/rannc_NP8_")
     assert meaning.phases[0]["train_data"].startswith("data/prep/hdf5_lower_case_1_seq_len_128_max_pred_20_")
     said = [line.partition(" ")[0] for line in given.warnings]

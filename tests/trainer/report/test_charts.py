@@ -8,15 +8,15 @@ from tests.support.recorded_runs import make_run
 from trainer.logs.charts import (
     OPTIMISER,
     SPEED,
-    find_data_guesses,
+    find_training_baselines,
     make_charts,
-    make_learned_charts,
+    make_result_charts,
 )
 from trainer.logs.recorded_run import read_runs
 
 
 def charts(*folders):
-    return {chart.title: chart for chart in make_learned_charts(read_runs([*map(str, folders)]))}
+    return {chart.title: chart for chart in make_result_charts(read_runs([*map(str, folders)]))}
 
 
 def lines(chart):
@@ -85,10 +85,10 @@ def test_the_phases_of_a_run_have_lines_and_guesses_of_their_own(tmp_path):
 
 def test_without_evaluations_the_guess_is_counted_in_the_training_data(tmp_path, training_set):
     folder = make_run(tmp_path / "run", evaluated=(), train_data=str(training_set))
-    find_data_guesses.cache_clear()
+    find_training_baselines.cache_clear()
     drawn = charts(folder)
-    assert find_data_guesses.cache_info().misses == 1  # for all charts
-    guessed = find_data_guesses(str(training_set))
+    assert find_training_baselines.cache_info().misses == 1  # for all charts
+    guessed = find_training_baselines(str(training_set))
     guess = lines(drawn["Accuracy: next sentence"])["guess without reading"]
     assert guess[1] == [guessed["nsp_acc"]] * 2
     assert 0.5 < guessed["nsp_acc"] < 1

@@ -13,7 +13,12 @@ from tests.support.training_runs import WORKER, refuse, words
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.run import agreement
-from trainer.run.agreement import agree_on_data, agree_on_settings, agree_on_weights, compute_weights_digest
+from trainer.run.agreement import (
+    check_same_data,
+    check_same_settings,
+    check_same_weights,
+    compute_weights_digest,
+)
 
 SAME = {"output_dir": "w", "train_data": "d", "batch_size": 4}
 
@@ -28,7 +33,9 @@ DATA = OpenedDataset(
 def settled(*others: dict[str, object]) -> list[int]:
     """The exit statuses of workers that have these keys beside the same ones."""
     configs = [Config.of(**SAME | keys) for keys in ({}, *others)]
-    return [one.status for one in meet(configs, lambda runtime: agree_on_settings(runtime, [runtime.config]))]
+    return [
+        one.status for one in meet(configs, lambda runtime: check_same_settings(runtime, [runtime.config]))
+    ]
 
 
 def the_line(capsys: pytest.CaptureFixture[str]) -> str:
@@ -75,7 +82,7 @@ def test_a_model_file_counts_by_what_it_says(tmp_path, capsys):
         (tmp_path / name).write_text(text)
     one, same, other = ({"model_config": str(tmp_path / name)} for name in "abc")
     configs = [Config.of(**SAME | keys) for keys in (one, same)]
-    work = lambda runtime: agree_on_settings(runtime, [runtime.config])  # noqa: E731
+    work = lambda runtime: check_same_settings(runtime, [runtime.config])  # noqa: E731
     assert [one.status for one in meet(configs, work)] == [0, 0]
     assert [one.status for one in meet([configs[0], Config.of(**SAME | other)], work)] == [2, 2]
     assert "the model's intermediate_size is 64 on worker 0, 128 on worker 1" in the_line(capsys)
@@ -94,7 +101,7 @@ def test_a_second_phase_on_one_worker_alone_is_refused(capsys):
     configs = [Config.of(**SAME)] * 2
 
     def work(runtime):
-        agree_on_settings(runtime, [runtime.config] * (1 + runtime.workers.rank))
+        check_same_settings(runtime, [runtime.config] * (1 + runtime.collective.rank))
 
     assert [one.status for one in meet(configs, work)] == [2, 2]
     assert "number of phases is 1 on worker 0, 2 on worker 1" in the_line(capsys)
@@ -104,7 +111,7 @@ def opened(*datasets: OpenedDataset) -> list[int]:
     configs = [Config.of(**SAME | {"train_data": f"d{number}"}) for number in range(len(datasets))]
 
     def work(runtime):
-        agree_on_data(runtime, {"--train-data": datasets[runtime.workers.rank]})
+        check_same_data(runtime, {"--train-data": datasets[runtime.collective.rank]})
 
     return [one.status for one in meet(configs, work)]
 
@@ -139,7 +146,7 @@ def test_weights_that_differ_in_one_bit_are_refused(capsys):
     changed = [weights[0], torch.tensor([0.1, 0.0])]
 
     def work(runtime):
-        agree_on_weights(runtime, "whole", [weights, weights, changed][runtime.workers.rank], step=5)
+        check_same_weights(runtime, "whole", [weights, weights, changed][runtime.collective.rank], step=5)
 
     assert [one.status for one in meet([Config.of(**SAME)] * 3, work)] == [1, 1, 1]
     line = the_line(capsys)
@@ -151,7 +158,7 @@ def test_workers_that_hold_other_parts_of_a_model_are_not_compared():
     parts = [("a", [torch.zeros(2)]), ("b", [torch.ones(2)]), ("a", [torch.zeros(2)])]
 
     def work(runtime):
-        agree_on_weights(runtime, *parts[runtime.workers.rank], step=5)
+        check_same_weights(runtime, *parts[runtime.collective.rank], step=5)
 
     assert [one.status for one in meet([Config.of(**SAME)] * 3, work)] == [0, 0, 0]
 

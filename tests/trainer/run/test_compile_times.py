@@ -52,7 +52,7 @@ def test_the_seconds_of_an_update_are_those_of_the_ones_that_compiled_nothing():
 def test_a_runs_speed_is_that_of_updates_that_compile_nothing(trainer, training_set, tmp_path, monkeypatch):
     compile_it = torch.nn.Module.compile
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: compile_it(self, backend="eager"))
-    monkeypatch.setattr("trainer.logs.reporter.SETTLING_UPDATES", 0)
+    monkeypatch.setattr("trainer.logs.reporter.UNTIMED_UPDATES", 0)
     monkeypatch.setattr(CompileTimes, "measure", lambda self, updates, make: (make(), seconds.pop(0)))
     seconds = [1e6, 0.0, 1e6, 0.0]
     timed = list[tuple[int, bool]]()

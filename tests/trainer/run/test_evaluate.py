@@ -30,7 +30,7 @@ from trainer.run.evaluation import Evaluation, EvaluationRecord
 from trainer.run.runtime import make_model
 from trainer.run.strategies import find_inference
 from trainer.tasks.pretraining import Pretraining
-from trainer.update.worker import Division, Runtime
+from trainer.update.worker import ModelShare, Runtime
 from trainer.workers.collective import Collective
 
 SHAPE = ModelConfig(
@@ -108,8 +108,8 @@ def measured(dataset: Path, **settings: object) -> tuple[EvaluationRecord, BertF
     runtime = Runtime(
         config=config,
         device=device,
-        workers=Collective(device),
-        division=Division(copy=0, copies=1),
+        collective=Collective(device),
+        model_share=ModelShare(copy=0, copies=1),
         task=Pretraining(),
     )
     model = make_model(runtime, SHAPE)
@@ -173,7 +173,7 @@ def test_no_more_examples_than_asked_for(training_set):
 def test_the_most_frequent_label_is_counted_by_its_weight(training_set):
     batch = everything(training_set)
     counts = np.bincount(batch.masked_lm_ids[batch.masked_lm_weights > 0].numpy())
-    found = LabelSurvey.of_json(Pretraining().survey(open_dataset(str(training_set))))
+    found = LabelSurvey.from_json(Pretraining().survey(open_dataset(str(training_set))))
     assert found.words.most_frequent == counts.argmax()
 
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from trainer.run.near_names import find_near_run, is_near
+from trainer.run.near_names import find_near_run, is_typo_of
 
 NEAR = ["run rnu", "out outs", "bert-base bert_base", "Large large", "pretrain pretrian", "phase-1 phase1"]
 OTHER = ["run-1 run-2", "w0 w1", "lr1e-4 lr5e-4", "run-a run-b", "bert bert-large", "small large", "run run2"]
@@ -12,13 +12,13 @@ OTHER = ["run-1 run-2", "w0 w1", "lr1e-4 lr5e-4", "run-a run-b", "bert bert-larg
 
 @pytest.mark.parametrize("names", NEAR)
 def test_a_slip_is_near(names):
-    assert is_near(*names.split())
-    assert is_near(*names.split()[::-1])
+    assert is_typo_of(*names.split())
+    assert is_typo_of(*names.split()[::-1])
 
 
 @pytest.mark.parametrize("names", OTHER)
 def test_other_numbers_letters_and_words_are_other_names(names):
-    assert not is_near(*names.split())
+    assert not is_typo_of(*names.split())
 
 
 def test_the_run_beside_it_is_named_as_the_directory_was(tmp_path, monkeypatch):

@@ -42,7 +42,7 @@ from trainer.run.runtime import make_model
 from trainer.run.training_state import Training
 from trainer.tasks.pretraining import Pretraining, compute_pretraining_loss
 from trainer.update.adaptive_scale import AdaptiveScale
-from trainer.update.worker import Division, Runtime
+from trainer.update.worker import ModelShare, Runtime
 from trainer.workers.collective import Collective, Stopping
 from trainer.workers.launchers import find_rank
 
@@ -303,8 +303,8 @@ def make_training(workers: Collective, **settings: object) -> Training:
     runtime = Runtime(
         config=config,
         device=find_device(config),
-        workers=workers,
-        division=Division(copy=workers.rank, copies=workers.size),
+        collective=workers,
+        model_share=ModelShare(copy=workers.rank, copies=workers.size),
         task=Pretraining(),
     )
     fresh = State(
@@ -1016,7 +1016,7 @@ def test_a_warm_up_that_the_updates_of_the_epochs_do_not_end_is_refused(trainer,
 
 
 def test_epochs_need_the_size_of_an_update_where_a_plan_chooses_it(training_set):
-    runtime = SimpleNamespace(workers=SimpleNamespace(size=2), copies=2)
+    runtime = SimpleNamespace(collective=SimpleNamespace(size=2), copies=2)
     config = Config.of(num_train_epochs=1.0)
     with pytest.raises(SettingsError, match="num_train_epochs needs batch_size or global_batch_size"):
         count_updates(runtime, config, open_dataset(str(training_set)))

@@ -12,7 +12,7 @@ from tests.support.split_training import Result, Trial, train
 from tests.support.trials import run_trials
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
-from trainer.splitting.held import TIED
+from trainer.splitting.held import WORD_EMBEDDINGS
 from trainer.workers.collective import Collective
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -140,7 +140,7 @@ def test_stages_start_with_the_weights_of_one_process_to_the_bit(name, by_stages
 @pytest.mark.parametrize("name", EXACT)
 def test_with_one_micro_batch_training_has_the_bits_of_one_process(name, by_stages):
     wanted, found = alone(EXACT[name]), by_stages[f"{name}, one micro-batch"]
-    assert set(found[0].gradients) & set(found[1].gradients) == {TIED}
+    assert set(found[0].gradients) & set(found[1].gradients) == {WORD_EMBEDDINGS}
     assert_same_bits(found, wanted)
 
 
@@ -175,7 +175,7 @@ def test_first_losses_and_gradients_are_those_of_one_process(name, by_stages):
     torch.testing.assert_close(first, wanted.values[0], rtol=0.0 if is_exact else 1e-6, atol=0.0)
     for one in by_stages[name]:
         for key, gradient in one.gradients.items():
-            if is_exact and key != TIED:
+            if is_exact and key != WORD_EMBEDDINGS:
                 assert torch.equal(gradient, wanted.gradients[key]), key
             elif matters(key):
                 assert difference(gradient, wanted.gradients[key]) < (1e-7 if is_exact else 1e-5), key
@@ -225,7 +225,7 @@ def test_in_fp16_all_stages_skip_the_same_updates(by_stages):
 
 @pytest.mark.parametrize("name", names(SEVERAL))
 def test_both_copies_of_the_word_embeddings_stay_the_same_to_the_bit(name, by_stages):
-    held = [one.weights[TIED] for one in by_stages[name] if TIED in one.weights]
+    held = [one.weights[WORD_EMBEDDINGS] for one in by_stages[name] if WORD_EMBEDDINGS in one.weights]
     assert len(held) == 2 * TRIALS[name].copies
     assert all(torch.equal(weight, held[0]) for weight in held)
 

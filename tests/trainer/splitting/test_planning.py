@@ -21,7 +21,7 @@ from trainer.splitting.plan.rates import DeviceRate, ShardingRate
 from trainer.splitting.plan.request import PlanRequest
 from trainer.tasks.pretraining import MaskedWords, Pretraining
 from trainer.tasks.task import Task
-from trainer.update.worker import Runtime, make_undivided
+from trainer.update.worker import Runtime, hold_whole_model
 from trainer.workers.collective import Collective
 
 SHAPE = ModelConfig(
@@ -64,14 +64,14 @@ def runtime(workers: type[Collective] = Connected, task: Task | None = None, **s
     return Runtime(
         config=config,
         device=device,
-        workers=found,
-        division=make_undivided(found),
+        collective=found,
+        model_share=hold_whole_model(found),
         task=task or Pretraining(),
     )
 
 
 def memory_of(runtime: Runtime) -> int:
-    return find_device_memory(runtime.config, runtime.device, runtime.workers)
+    return find_device_memory(runtime.config, runtime.device, runtime.collective)
 
 
 def request(memory: int, **changes: object) -> PlanRequest:
@@ -220,7 +220,7 @@ def test_a_model_fits_where_activations_need_not_be_recomputed():
 
 def test_the_plans_micro_batches_are_the_runs():
     divided = place_by_plan(runtime(strategy="pipelined", accumulation=2), SHAPE, 64)
-    plan = divided.division.plan
+    plan = divided.model_share.plan
     assert plan is not None
     assert divided.config.update.micro_batches(divided.copies) == (4, 8 // plan.copies)
     assert divided.config.update.examples(divided.copies) == 4 * 2 * 4  # batch_size x accumulation x workers

@@ -16,7 +16,7 @@ from trainer.config.settings import Config
 from trainer.splitting.plan.parts import count_weights
 from trainer.splitting.plan.plan import write_plan
 from trainer.splitting.plan.planner import make_plan
-from trainer.splitting.plan.rates import USUAL, find_sheet_rate
+from trainer.splitting.plan.rates import DEFAULT_DEVICE, find_sheet_rate
 from trainer.splitting.plan.request import PlanRequest
 
 RANNC = (  # RaNNC's model of 4.9 billion parameters, with its 96 layers, made narrow
@@ -111,7 +111,7 @@ def test_each_stage_takes_its_share_of_memory_until_the_checkpoint_is_saved(tmp_
         sequence_length=128,
         memory=8 * 10**9,
         bandwidth=1e10,
-        rate=find_sheet_rate(USUAL, "fp32"),
+        rate=find_sheet_rate(DEFAULT_DEVICE, "fp32"),
         attention="flat",  # the workers' own, which keeps more than the kernels of accelerators
     )
     plan, notes = tmp_path / "plan.json", tmp_path / "notes"

@@ -22,7 +22,7 @@ from trainer.model.headed import BertForPreTraining
 from trainer.splitting.held import WeightPart
 from trainer.splitting.pieces import keep_layers
 from trainer.splitting.split_tensors import SplitTensors, read_split_weights
-from trainer.update.worker import Division
+from trainer.update.worker import ModelShare
 
 SHAPE = ModelConfig(
     vocab_size=61,
@@ -58,7 +58,7 @@ class Threads:
 class Held:
     """The parts of one worker: layers by stage, and of each weight some rows or all."""
 
-    def __init__(self, division: Division, *, sharded: bool, values: bool) -> None:
+    def __init__(self, division: ModelShare, *, sharded: bool, values: bool) -> None:
         with torch.device("meta"):
             own = BertForPreTraining(SHAPE)
         bounds = [round(3 * stage / division.stages) for stage in range(division.stages + 1)]
@@ -103,7 +103,7 @@ def run(tmp_path, stages, copies, work):
     config = Config.of(output_dir=str(tmp_path), keep_checkpoints=3, start_moments=True, task="mrpc")
 
     def one(rank):
-        division = Division(copy=rank % copies, copies=copies, stage=rank // copies, stages=stages)
+        division = ModelShare(copy=rank % copies, copies=copies, stage=rank // copies, stages=stages)
 
         def stop_all(error):
             raise Failure(1) from error
@@ -114,8 +114,8 @@ def run(tmp_path, stages, copies, work):
 
         runtime = SimpleNamespace(
             config=config,
-            division=division,
-            workers=threads.of(rank),
+            model_share=division,
+            collective=threads.of(rank),
             device=Cpu(CONFIG),
             stop_all=stop_all,
             empty_model=empty_model,
@@ -146,7 +146,7 @@ DIVISIONS = [(1, 3, True), (3, 1, False), (2, 2, False), (2, 2, True), (1, 2, Tr
 def test_a_checkpoint_is_read_whole_and_by_any_other_division(tmp_path, stages, copies, sharded):
     path = save(tmp_path, stages, copies, sharded=sharded)
     saved = read_state(path)
-    whole = Held(Division(copy=0, copies=1), sharded=False, values=True)
+    whole = Held(ModelShare(copy=0, copies=1), sharded=False, values=True)
     for name, parts in ((WEIGHTS, whole.weights), (MOMENTS, whole.moments)):
         found = read_tensors(path, saved, name)
         assert sorted(found) == sorted(part.name for part in parts)
@@ -193,7 +193,7 @@ def test_a_split_checkpoint_is_converted_and_started_from(tmp_path):
             return held
 
         for rank, held in enumerate(run(tmp_path, 1, 3, start)):
-            wanted = Held(Division(copy=rank, copies=3), sharded=True, values=True)
+            wanted = Held(ModelShare(copy=rank, copies=3), sharded=True, values=True)
             assert all(
                 torch.equal(one.rows, two.rows) for one, two in zip(held.weights, wanted.weights, strict=True)
             )

@@ -31,9 +31,9 @@ from trainer.tasks.classification.presets import (
 )
 from trainer.tasks.classification.reading import (
     convert_labels,
+    find_labels,
     read_pairs,
     read_rows,
-    settle_labels,
 )
 from trainer.tasks.data_file import DataFile, read_file
 from trainer.tasks.feature_set import format_json_line
@@ -114,7 +114,7 @@ ROWS = [("first text", "it's \"quoted", "yes"), ("x", "y", "no"), ("p", "q", "ma
 def test_the_three_kinds_of_tables_hold_the_same(tmp_path, name, text):
     found = read_pairs(read_file(write(tmp_path, name, text)), PAIR)
     assert [(one.first, one.second, one.label) for one in found.pairs] == ROWS
-    task = settle_labels(PAIR, found)
+    task = find_labels(PAIR, found)
     assert task.labels == ("maybe", "no", "yes")
     assert convert_labels(found.pairs, task) == [2, 1, 0]
 
@@ -267,26 +267,26 @@ def test_a_row_of_ones_own_table_is_no_longer_than_its_first(tmp_path, name, hea
 def test_whole_numbers_are_labels_in_their_order(tmp_path):
     rows = "".join(f"a,{label}\n" for label in (11, 2, 10, 1, 0, -1, 11))
     found = read_pairs(read_file(write(tmp_path, "t.csv", f"text,label\n{rows}")), OWN)
-    assert settle_labels(OWN, found).labels == ("-1", "0", "1", "2", "10", "11")
+    assert find_labels(OWN, found).labels == ("-1", "0", "1", "2", "10", "11")
 
 
 @pytest.mark.parametrize("label", ["", "  "])
 def test_an_empty_label_is_a_class_only_where_it_is_stated(tmp_path, label):
     found = read_pairs(read_file(write(tmp_path, "t.csv", f"text,label\na,x\nb,{label}\nc,y\n")), OWN)
     with pytest.raises(InputError, match="line 3: has an empty label"):
-        settle_labels(OWN, found)
+        find_labels(OWN, found)
     stated = replace(OWN, labels=(label, "x", "y"))
-    assert convert_labels(found.pairs, settle_labels(stated, found)) == [1, 0, 2]
+    assert convert_labels(found.pairs, find_labels(stated, found)) == [1, 0, 2]
 
 
 def test_fractions_are_scores_or_stated_labels(tmp_path):
     rows = "".join(f"a,{number / 40}\n" for number in range(200))
     found = read_pairs(read_file(write(tmp_path, "t.csv", f"text,label\n{rows}")), OWN)
     with pytest.raises(InputError, match="200 numbers with fractions .* give --regression where they are"):
-        settle_labels(OWN, found)
+        find_labels(OWN, found)
     assert convert_labels(found.pairs, replace(OWN, regression=True))[:3] == [0.0, 0.025, 0.05]
     whole = read_pairs(read_file(write(tmp_path, "w.csv", "text,label\na,1\nb,2\n")), OWN)
-    assert settle_labels(OWN, whole).labels == ("1", "2")
+    assert find_labels(OWN, whole).labels == ("1", "2")
 
 
 def test_a_first_row_that_may_be_an_example_is_not_lost_without_a_word(tmp_path):
@@ -339,7 +339,7 @@ def test_unknown_labels_and_scores_are_refused_with_their_line(tmp_path):
         convert_labels(pairs, replace(OWN, regression=True))
     path = write(tmp_path, "one.tsv", "text\tlabel\na\t1\nb\t1\n")
     with pytest.raises(InputError, match="one.tsv: has the labels '1', expected two or more"):
-        settle_labels(OWN, read_pairs(read_file(path), OWN))
+        find_labels(OWN, read_pairs(read_file(path), OWN))
 
 
 def test_an_unknown_task_is_refused():

@@ -32,7 +32,7 @@ from trainer.model.headed import BertForPreTraining
 from trainer.run.strategies import find_strategy
 from trainer.tasks.pretraining import Pretraining
 from trainer.update.strategy import Strategy, UpdateNumber
-from trainer.update.worker import Division, Worker
+from trainer.update.worker import ModelShare, Worker
 from trainer.workers.collective import Collective
 
 SHAPE = ModelConfig(
@@ -74,8 +74,8 @@ def make_strategy(kind: type[Device] = Cpu, shape: ModelConfig = SHAPE, **settin
         Worker(
             config=config,
             device=device,
-            workers=Collective(device),
-            division=Division(copy=0, copies=1),
+            collective=Collective(device),
+            model_share=ModelShare(copy=0, copies=1),
             task=Pretraining(),
             model=model,
         )

@@ -24,7 +24,7 @@ class TwoWorkers:
 def worker(over, workers):
     device, task = SimpleNamespace(torch_device=torch.device("cpu")), SimpleNamespace(is_fine_tuned=False)
     config = Config.of(loss_over=over)
-    return SimpleNamespace(config=config, workers=workers, device=device, task=task)
+    return SimpleNamespace(config=config, collective=workers, device=device, task=task)
 
 
 def words(count):

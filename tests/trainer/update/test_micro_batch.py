@@ -3,7 +3,7 @@
 import pytest
 
 from trainer.config.settings import Config
-from trainer.update.loss_shares import compute_loss_divisor
+from trainer.update.loss_shares import compute_equal_divisor
 
 
 @pytest.mark.parametrize(
@@ -14,4 +14,4 @@ from trainer.update.loss_shares import compute_loss_divisor
     ],
 )
 def test_the_usual_reduction_is_a_mean(keys, count, workers, divisor):
-    assert compute_loss_divisor(Config.of(**keys), count, workers) == divisor
+    assert compute_equal_divisor(Config.of(**keys), count, workers) == divisor

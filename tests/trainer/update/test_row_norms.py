@@ -18,10 +18,12 @@ def test_a_word_that_comes_twice_counts_each_time():
     factors = torch.tensor([[3.0, 0.0], [0.0, 4.0], [1.0, 1.0]])  # gradients of words 2, 2 and 4
     ((table(torch.tensor([2, 2, 4])) * factors).sum() + 2 * other.sum()).backward()
     assert table.weight.grad[2].tolist() == [3, 4]
-    found = norms.all([table.weight.grad, other.grad])
+    found = norms.compute_total([table.weight.grad, other.grad])
     assert found.item() == pytest.approx(math.sqrt(9 + 16 + 2 + 12))
     # A later norm without a new lookup is that of the whole gradients.
-    assert norms.all([table.weight.grad, other.grad]).item() == pytest.approx(math.sqrt(25 + 2 + 12))
+    assert norms.compute_total([table.weight.grad, other.grad]).item() == pytest.approx(
+        math.sqrt(25 + 2 + 12)
+    )
 
 
 def test_a_table_that_is_the_output_layer_too_counts_whole():

@@ -10,7 +10,7 @@ from tests.support.flat import flatten
 from tests.support.small_models import make_batch, ours
 from trainer.config.settings import Config
 from trainer.tasks.pretraining import Pretraining
-from trainer.update.strategy import set_softmax
+from trainer.update.strategy import set_softmax_padding
 
 
 def words_loss(model, batch):
@@ -25,7 +25,7 @@ def test_padded_rows_are_in_the_sum_of_the_softmax():
     usual = words_loss(model, batch)
     logits = model(batch).masked_lm
     assert torch.isinf(logits[:, size:]).all()
-    set_softmax(SimpleNamespace(model=model, config=Config.of(softmax_over_padding=True)))
+    set_softmax_padding(SimpleNamespace(model=model, config=Config.of(softmax_over_padding=True)))
     wide = model(batch).masked_lm
     # The rows and their biases are zeros at first: each adds exp(0) to the sum.
     assert (wide[:, size:] == 0).all()

@@ -15,7 +15,7 @@ from trainer.devices.cpu import Cpu
 from trainer.devices.device import Device
 from trainer.errors import NotFiniteError
 from trainer.update.make_step import make_optimiser_step
-from trainer.update.skipping import MOST_IN_A_ROW
+from trainer.update.skipping import MOST_SKIPPED_IN_A_ROW
 
 SHAPES = {
     "layer.weight": (4, 5),
@@ -195,13 +195,15 @@ def test_the_error_names_the_first_update_with_an_overflow_at_the_least_scale(ki
 def test_without_a_loss_scale_many_skipped_updates_in_a_row_are_an_error():
     made = Fixture(precision="bf16")
     for _ in range(2):
-        for _ in range(MOST_IN_A_ROW - 1):
+        for _ in range(MOST_SKIPPED_IN_A_ROW - 1):
             made.take(bad=math.inf)
         made.take()
-    assert made.step.read_skipped() == 2 * (MOST_IN_A_ROW - 1)
-    for _ in range(MOST_IN_A_ROW):
+    assert made.step.read_skipped() == 2 * (MOST_SKIPPED_IN_A_ROW - 1)
+    for _ in range(MOST_SKIPPED_IN_A_ROW):
         made.take(bad=math.inf)
-    message = f"update {3 * MOST_IN_A_ROW}: the gradients' norm is inf, as in the 19 updates before; the"
+    message = (
+        f"update {3 * MOST_SKIPPED_IN_A_ROW}: the gradients' norm is inf, as in the 19 updates before; the"
+    )
     with pytest.raises(NotFiniteError, match=message):
         made.step.read_skipped()
 

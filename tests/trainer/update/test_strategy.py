@@ -11,7 +11,7 @@ from trainer.run.placing import check_strategy
 from trainer.run.strategies import find_strategy
 from trainer.tasks.pretraining import Pretraining
 from trainer.update.strategy import Strategy
-from trainer.update.worker import Division, Worker
+from trainer.update.worker import ModelShare, Worker
 from trainer.workers.collective import Collective
 
 SHAPE = ModelConfig(vocab_size=100, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
@@ -30,8 +30,8 @@ def worker(kind: type[Cpu], **settings: object) -> Worker:
     return Worker(
         config=config,
         device=device,
-        workers=Collective(device),
-        division=Division(copy=0, copies=1),
+        collective=Collective(device),
+        model_share=ModelShare(copy=0, copies=1),
         task=Pretraining(),
         model=model,
     )

@@ -16,7 +16,7 @@ from tests.support.launching import HOROVODRUN, ROOT, launch
 from trainer.config.settings import Config
 from trainer.devices.opening import find_device
 from trainer.errors import WorkerLost
-from trainer.update.averaging import sync_weights
+from trainer.update.averaging import average_weights
 from trainer.workers import heartbeat
 from trainer.workers.choice import find_collective
 from trainer.workers.heartbeat import Heartbeat
@@ -223,6 +223,6 @@ def test_weights_are_synchronised_only_on_demand(monkeypatch, value, calls):
     monkeypatch.setenv("FORCE_WEIGHT_SYNC", value)
     collective = find_collective(None, find_device(Config.of()))
     monkeypatch.setattr(collective, "average", lambda tensors: averaged.append(list(tensors)), raising=False)
-    sync_weights(collective.average, torch.nn.Linear(2, 2).parameters())
+    average_weights(collective.average, torch.nn.Linear(2, 2).parameters())
     assert len(averaged) == calls
     assert all(math.prod(tensor.shape) for tensors in averaged for tensor in tensors)

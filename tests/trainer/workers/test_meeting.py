@@ -30,7 +30,7 @@ def started_by_nobody(monkeypatch):
 
 
 def take_part(store: dist.Store, rank: int, size: int, found: dict[int, dist.Store]) -> None:
-    found[rank] = meeting._take_unused_part(store, rank, size)
+    found[rank] = meeting._find_unused_part(store, rank, size)
 
 
 def test_a_restart_finds_nothing_of_the_start_before(monkeypatch):

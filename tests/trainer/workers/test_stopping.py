@@ -138,7 +138,7 @@ def test_a_worker_that_waits_for_a_lost_one_goes_on_to_the_exchange_that_names_i
     entered.start()
     entered.join(0.2)
     assert entered.is_alive()
-    agreement.abandon()
+    agreement.stop_waiting()
     entered.join(SECONDS)
     assert not entered.is_alive()
 

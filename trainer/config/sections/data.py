@@ -72,7 +72,7 @@ class LoadingSection(Section):
     """
 
     rows: bool = declare_common_key(
-        False, "use padded rows, with one example or one stored pack per row, instead of flat batches"
+        False, "use padded rows instead of flat batches; a row is an example, or a row of a packed dataset"
     )
     bins: int | None = declare_common_key(
         None,
@@ -84,8 +84,8 @@ class LoadingSection(Section):
     )
     pack_on_load: bool = declare_common_key(
         False,
-        "put several examples into each row of max_seq_length tokens while loading: the next pack_window "
-        "examples, by best fit",
+        "while loading, put several examples into each row of max_seq_length tokens. The next pack_window "
+        "examples are put into rows together, each into the fullest row that has room for it",
         by_phase=True,
     )
     pack_window: int = setting(

@@ -11,7 +11,9 @@ class EvaluationSection(Section):
     """Keys about the evaluations between updates, on the data of eval_data."""
 
     eval_every: int | None = declare_common_key(
-        None, "updates between evaluations; 0: only one, at the end (default: MLPerf's rule)", least=0
+        None,
+        "updates between evaluations; 0: only one, at the end (default: as often as MLPerf's rules say)",
+        least=0,
     )
     eval_examples: int | None = setting(
         None, "evaluate on at most this many examples (default: all)", least=1

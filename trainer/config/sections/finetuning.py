@@ -23,17 +23,17 @@ class FinetuningSection(Section):
         keywords={"type": "string"},
     )
     task_dir: str | None = setting(
-        None, "directory with the task's files under their usual names; --data-dir of finetune"
+        None, "directory with the task's files under their usual names (flag: --data-dir)"
     )
     task_train_file: str | None = setting(
         None, "file to fine-tune on; --train-file of finetune (default: found in task_dir)"
     )
     task_eval_file: str | None = setting(
-        None, "file to evaluate on; --eval-file of finetune and evaluate (default: found in task_dir)"
+        None, "file of the task to evaluate on (flag: --eval-file; default: found in task_dir)"
     )
     task_predict_file: str | None = setting(
         None,
-        "file without answers or labels to predict; --predict-file of finetune and evaluate (default: found "
+        "file of the task whose answers or labels are to be predicted (flag: --predict-file; default: found "
         "in task_dir)",
     )
     lower_case: bool | None = setting(
@@ -41,7 +41,7 @@ class FinetuningSection(Section):
         "lower-case the text and strip accents (default: as the checkpoint's tokeniser does, else yes)",
     )
     do_eval: bool = setting(True, "evaluate during and after fine-tuning")
-    do_predict: bool = setting(False, "at the end, write predictions for task_predict_file")
+    do_predict: bool = setting(False, "when training has ended, predict the examples in task_predict_file")
     doc_stride: int = setting(128, "tokens from the start of one span of a long context to the next", least=1)
     doc_overlap: int | None = setting(
         None, "tokens that two neighbouring spans share, in place of doc_stride", least=0
@@ -67,7 +67,8 @@ class FinetuningSection(Section):
     )
     version_2_with_negative: bool = setting(False, "allow questions without an answer (SQuAD 2.0)")
     null_score_diff_threshold: float = setting(
-        0.0, "predict no answer if its score exceeds the best answer's by more than this"
+        0.0,
+        "predict no answer if the score of having none exceeds the best answer's score by more than this",
     )
     first_column: str | None = setting(None, "column of the first text (default: the task's)")
     second_column: str | None = setting(None, "column of the second text (default: the task's)")

@@ -23,7 +23,7 @@ class RunSection(Section):
     device: str = declare_plugin_key(
         "device",
         "auto",
-        "device to train on: cpu, cuda, hpu, ipu, xla, or auto (an accelerator of this machine, else cpu)",
+        "device to run on: cpu, cuda, hpu, ipu, xla, or auto (an accelerator of this machine, else cpu)",
         "auto",
         common=True,
     )

@@ -1,1 +1,1 @@
-"""The adapter of Graphcore's IPUs, through PopTorch 3."""
+"""Support for Graphcore's IPUs, through PopTorch 3 (Graphcore's version of PyTorch)."""

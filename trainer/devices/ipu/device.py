@@ -1,4 +1,4 @@
-"""Graphcore's IPUs, through PopTorch 3, in one process or in several that poprun started."""
+"""Graphcore's IPUs as a device, driven by one process, or by several processes that poprun started."""
 
 from functools import cache
 from importlib import import_module
@@ -16,7 +16,7 @@ from trainer.devices.device import Device
 from trainer.devices.ipu.stages import (
     IpuPipeline,
     checkpoint_layers,
-    make_stages,
+    mark_stages,
     plan_pipeline,
     serialize_projection,
 )
@@ -29,10 +29,11 @@ _LEAST_LOGIT = -1e4
 
 
 def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Return for each row its fp32 loss, and 1.0 if the label has the largest logit, otherwise 0.0.
+    """Return two fp32 numbers for each row: its loss, and 1.0 if the label has the largest logit, otherwise
+    0.0.
 
-    Uses only operations that PopART can differentiate. Logits are clamped, because the padded vocabulary has
-    minus infinity, which would give 0 * inf.
+    Only operations are used for which PopART (Graphcore's runtime) has a gradient. Logits are clamped first:
+    those of the vocabulary's padding are minus infinity, and the loss would contain 0 * inf.
     """
     logits = logits.float().clamp(min=_LEAST_LOGIT)
     losses = F.cross_entropy(logits, ids, reduction="none")
@@ -40,10 +41,11 @@ def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Ipu(Device):
-    """The IPUs of one process. They hold replicas (copies) of the model, and each replica is a pipeline over
-    several IPUs.
+    """The IPUs of one process. They compute one or more copies of the model (replicas). Each copy is a
+    pipeline.
 
-    Between calls of PopTorch, all tensors are in host memory.
+    A pipeline divides the layers among several IPUs. Between calls of PopTorch, all tensors are in host
+    memory.
     """
 
     name = "ipu"
@@ -76,7 +78,9 @@ class Ipu(Device):
         self.updates_per_call = config.ipu.batches_per_step or 1
 
     def place(self, model: HeadedBert) -> HeadedBert:
-        """Return the model, still on the host, in the configured precision, with pipeline stages marked."""
+        """Return the model in the configured precision, with the stages of the pipeline marked. It stays on
+        the host.
+        """
         if type(model) not in (BertForMaskedLM, BertForPreTraining):
             raise SettingsError(
                 "device 'ipu' pre-trains on masked words, with or without next sentence, only; train this on "
@@ -91,7 +95,7 @@ class Ipu(Device):
         self.pipeline = plan_pipeline(given, model.config.num_hidden_layers)
         if self.config.update.precision == "fp16":
             model.half()
-        make_stages(poptorch, self.pipeline, model)
+        mark_stages(poptorch, self.pipeline, model)
         if given.enable_recomputation:
             checkpoint_layers(poptorch, model)
         if given.matmul_serialize_factor is not None:
@@ -99,7 +103,7 @@ class Ipu(Device):
         return model
 
     def compile(self, learner: nn.Module) -> None:
-        """Do nothing, because PopTorch compiles whole programs."""
+        """Do nothing. PopTorch compiles whole programs when they are first called."""
 
     def check_updates(self, updates: int) -> None:
         if updates % self.updates_per_call:
@@ -109,7 +113,7 @@ class Ipu(Device):
             )
 
     def check_workers(self, workers: int) -> None:
-        """Raise SettingsError if there are several processes that poprun did not start."""
+        """Raise SettingsError if there are several processes and poprun did not start them."""
         if workers != (self._popdist.getNumInstances() if self._popdist else 1):
             raise SettingsError(
                 f"device 'ipu': {workers} processes that poprun did not start; replicas need no "
@@ -117,7 +121,10 @@ class Ipu(Device):
             )
 
     def fresh_options(self) -> Any:
-        """Return options in which only the number of replicas is set. Under poprun they come from popdist."""
+        """Return new PopTorch options in which only the number of replicas is set.
+
+        If poprun started this process, its library popdist makes the options.
+        """
         if self._popdist is None:
             options = self.poptorch.Options()
             options.replicationFactor(self.replicas)
@@ -130,7 +137,9 @@ class Ipu(Device):
         return import_module("popdist.poptorch").Options(ipus_per_replica=self.pipeline.ipus_per_replica)
 
     def to_host(self, tensor: Tensor) -> Tensor:
-        """Return a plain fp32 tensor. PopTorch's own tensor class would read from the IPU at each access."""
+        """Return the tensor as a plain fp32 tensor, because PopTorch's tensor class reads from the IPU at
+        each access.
+        """
         return tensor.detach().as_subclass(Tensor).float()
 
     def describe(self) -> str:
@@ -142,9 +151,9 @@ class Ipu(Device):
 
 
 def examine() -> Availability:
-    """Describe PopTorch and the IPUs of this machine.
+    """Return whether this machine has PopTorch and IPUs.
 
-    ``count`` stays 1, because one worker drives all replicas.
+    The count stays 1, because one worker drives all copies of the model.
     """
     try:
         poptorch = import_module("poptorch")
@@ -161,7 +170,10 @@ def examine() -> Availability:
 
 @cache
 def _find_popdist() -> ModuleType | None:
-    """Return popdist, which this process joins only once, or None if poprun did not start the process."""
+    """Return the library popdist if poprun started this process, otherwise None.
+
+    The process joins the other processes of poprun at the first call.
+    """
     try:
         popdist = import_module("popdist")
     except ImportError:

@@ -1,4 +1,6 @@
-"""PopTorch's options and optimisers for a configuration. Settings that PopTorch lacks are refused here."""
+"""PopTorch's options and optimiser for a configuration. Settings that PopTorch cannot fulfil are refused
+here.
+"""
 
 from types import ModuleType
 from typing import Any
@@ -12,13 +14,16 @@ from trainer.config.settings import Config
 from trainer.devices.ipu.device import Ipu
 from trainer.devices.ipu.stages import IpuPipeline
 
-_PIPELINED_RECOMPUTATION = 3  # popart.RecomputationType.Pipeline. PopTorch takes its enumerations as numbers
+# value of popart.RecomputationType.Pipeline, because PopTorch takes its enumerations as numbers
+_PIPELINED_RECOMPUTATION = 3
 
 
 def check_training(device: Ipu, accumulation: int) -> None:
     """Raise SettingsError, with the remedy, for the first setting that PopTorch cannot train with.
 
-    Called early, because the options are made only at the first update, when output_dir is already in use.
+    PopTorch's options are made only at the first update, when the run has already changed its output
+    directory. So this check is called earlier.
+    accumulation: number of micro-batches per update.
     """
     config, pipeline = device.config, device.pipeline
     keys, point = config.ipu, config.update.clipping_point
@@ -61,7 +66,10 @@ def check_training(device: Ipu, accumulation: int) -> None:
 
 
 def make_training_options(device: Ipu, *, accumulation: int, seed: int) -> Any:
-    """Return PopTorch's options for training."""
+    """Return PopTorch's options for training.
+
+    accumulation: number of micro-batches per update.
+    """
     config, poptorch, options = device.config, device.poptorch, device.fresh_options()
     keys = config.ipu
     options.deviceIterations(keys.batches_per_step or 1)
@@ -89,9 +97,9 @@ def make_training_options(device: Ipu, *, accumulation: int, seed: int) -> Any:
 
 
 def set_shared_options(device: Ipu, options: Any, strategy: str) -> Any:
-    """Set the options that training and evaluation share, and return them.
+    """Set the options that training and evaluation have in common, and return the options.
 
-    strategy: PopTorch's name for the schedule of the pipeline.
+    strategy: PopTorch's name for the pipeline's schedule, the order in which IPUs compute micro-batches.
     """
     keys, poptorch = device.config.ipu, device.poptorch
     options.autoRoundNumIPUs(True)
@@ -109,12 +117,14 @@ def set_shared_options(device: Ipu, options: Any, strategy: str) -> Any:
 
 
 def _name_pipeline_schedule(keys: IpuSection) -> str:
-    """Return PopTorch's name for the schedule of the pipeline."""
+    """Return PopTorch's name for the pipeline's schedule, the order in which IPUs compute micro-batches."""
     return "ShardedExecution" if keys.pipeline_schedule == "Sequential" else "PipelinedExecution"
 
 
 def _find_memory_shares(keys: IpuSection, pipeline: IpuPipeline) -> dict[str, float]:
-    """Return the memory proportion of each IPU by its name, or {} if none is configured."""
+    """Return the share of each IPU's memory for temporary values, by the IPU's name. {} if none is
+    configured.
+    """
     given = keys.available_memory_proportion
     if given is None:
         return {}
@@ -129,19 +139,22 @@ def _find_memory_shares(keys: IpuSection, pipeline: IpuPipeline) -> dict[str, fl
 
 
 def _make_optimiser_location(poptorch: ModuleType, keys: IpuSection) -> Any:
-    """Return PopTorch's settings for storing the optimiser's state on the IPU or off it."""
+    """Return PopTorch's settings for keeping the optimiser's state in the IPU's memory or outside it."""
     settings = poptorch.TensorLocationSettings()
     if keys.variable_offloading is not None:
         settings.useOnChipStorage(not keys.variable_offloading)
     if keys.replicated_tensor_sharding is not None:
         settings.useReplicatedTensorSharding(keys.replicated_tensor_sharding)
     if keys.min_remote_tensor_size is not None:
-        settings.minElementsForOffChip(-(-keys.min_remote_tensor_size // 4))  # from bytes to fp32 elements
+        # PopTorch counts fp32 elements, the setting counts bytes
+        settings.minElementsForOffChip(-(-keys.min_remote_tensor_size // 4))
     return settings
 
 
 def find_loss_scales(config: Config) -> dict[int, float]:
-    """Return {update: loss scale}, with the first update (counted from 0) that uses each scale."""
+    """Return the configured loss scales, as {first update with this scale: scale}. Updates are counted from
+    0.
+    """
     if config.update.precision != "fp16":
         return {0: 1.0}
     by_step = config.ipu.loss_scaling_by_step or {}
@@ -156,9 +169,10 @@ def find_loss_scale(config: Config, step: int) -> float:
 
 
 def make_optimiser(poptorch: ModuleType, config: Config, preset: Preset, groups: list[dict[str, Any]]) -> Any:
-    """Return PopTorch's LAMB, AdamW or SGD with the preset's arithmetic.
+    """Return PopTorch's LAMB, AdamW or SGD, whichever computes what the preset says.
 
     Raises SettingsError for any other optimiser.
+    groups: parameter groups with the keys params, weight_decay and trust.
     """
     if preset.kind == "stableadamw":
         raise SettingsError("device 'ipu': PopTorch has no StableAdamW; give another optimiser")
@@ -192,6 +206,6 @@ def make_optimiser(poptorch: ModuleType, config: Config, preset: Preset, groups:
         return poptorch.optim.AdamW(made, **common, **adaptive)
     for group, asked in zip(made, groups, strict=True):
         if not asked["trust"]:
-            # a largest weight norm of 0 makes PopTorch use trust ratio 1, which means no trust ratio
+            # With a largest weight norm of 0, PopTorch uses the trust ratio 1, which has no effect.
             group["max_weight_norm"] = 0.0
     return poptorch.optim.LAMB(made, **common, **adaptive)

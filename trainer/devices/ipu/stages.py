@@ -1,4 +1,4 @@
-"""Stages of the model's pipeline on the IPUs."""
+"""Stages of the model's pipeline: which consecutive layers are computed on which IPU."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ _NAMES = {"emb": "", "pool": _HEADS, "enc_out": _HEADS, "heads": _HEADS}
 
 @dataclass(frozen=True, slots=True)
 class IpuPipeline:
-    """The stages of a pipeline and the IPU of each.
+    """The stages (consecutive layers) of a pipeline, and the IPU that computes each stage.
 
     first_modules: name of the first module of each stage. The first stage begins with the model itself ("").
-    ipus: number of each stage's IPU.
+    ipus: number of the IPU of each stage.
     """
 
     first_modules: tuple[str, ...]
@@ -31,25 +31,26 @@ class IpuPipeline:
 
     @property
     def ipus_per_replica(self) -> int:
-        """The number of IPUs for one copy of the model, a power of 2 as PopTorch requires."""
+        """The number of IPUs for one copy of the model. It is a power of 2, as PopTorch requires."""
         return 1 << max(self.ipus).bit_length()
 
     @property
     def least_accumulation(self) -> int:
-        """The least number of micro-batches per update, which fill the pipeline forwards and backwards.
+        """The least number of micro-batches per update that keeps every stage busy in forward and backward
+        direction.
 
-        Adjacent stages on one IPU count as one.
+        Neighbouring stages on the same IPU count as one stage.
         """
         stages = len(list(groupby(self.ipus)))
         return 2 * stages - 1
 
 
 def plan_pipeline(keys: IpuSection, layers: int) -> IpuPipeline:
-    """Return the pipeline that Graphcore's settings describe.
+    """Return the pipeline for the configured settings, which have the meaning of Graphcore's.
 
-    The heads come last, on the IPU of the word embeddings. hidden_layers_per_stage is a list or a number.
-    With a number, the remaining layers come first, together with the embeddings. Raises SettingsError if the
-    layers cannot be divided this way.
+    The heads come last, on the IPU that has the word embeddings. The setting hidden_layers_per_stage is a
+    list or one number. With one number, layers that are left over join the embeddings in the first stage.
+    Raises SettingsError if the layers cannot be divided as configured.
     """
     if keys.pipeline_stages is not None:
         begins = _name_first_modules(keys.pipeline_stages, layers)
@@ -74,7 +75,8 @@ def plan_pipeline(keys: IpuSection, layers: int) -> IpuPipeline:
 def _count_layers_per_stage(wanted: int | Sequence[int], layers: int, with_rest: bool) -> list[int]:
     """Return the number of layers in each stage.
 
-    with_rest: the first stage may have the remaining layers.
+    wanted: configured number of layers per stage, one for all or one for each.
+    with_rest: True if layers that are left over may join the first stage.
     """
     if not isinstance(wanted, int):
         counts = list(wanted)
@@ -87,10 +89,10 @@ def _count_layers_per_stage(wanted: int | Sequence[int], layers: int, with_rest:
 
 
 def _name_first_modules(stages: Sequence[Sequence[str]], layers: int) -> list[str]:
-    """Return the first module of each stage.
+    """Return the name of the first module of each stage.
 
-    stages: for each stage a list of its parts by Graphcore's names: emb (embeddings), hid (a layer, once per
-    layer), pool, enc_out and heads.
+    stages: for each stage the names of its parts as Graphcore spells them: emb (embeddings), hid (one layer),
+    pool, enc_out and heads.
     """
     flat = [name for stage in stages for name in stage]
     seen = 0
@@ -109,12 +111,12 @@ def _name_first_modules(stages: Sequence[Sequence[str]], layers: int) -> list[st
 
 
 def _name_layer(number: int) -> str:
-    """Return the name of a layer's module."""
+    """Return the module name of the layer with this number."""
     return f"bert.encoder.layer.{number}"
 
 
-def make_stages(poptorch: ModuleType, pipeline: IpuPipeline, model: HeadedBert) -> None:
-    """Mark the beginning of each stage in the model."""
+def mark_stages(poptorch: ModuleType, pipeline: IpuPipeline, model: HeadedBert) -> None:
+    """Mark in the model where each stage of the pipeline begins."""
     for number, (first, ipu) in enumerate(zip(pipeline.first_modules, pipeline.ipus, strict=True)):
         if first == _HEADS and model.bert.pooler is None:
             first = _WORD_HEAD
@@ -122,19 +124,21 @@ def make_stages(poptorch: ModuleType, pipeline: IpuPipeline, model: HeadedBert) 
 
 
 def checkpoint_layers(poptorch: ModuleType, model: HeadedBert) -> None:
-    """Make each layer keep only its output for the backward pass, which computes everything inside the layer
+    """Let each layer keep only its output for the backward pass, which then computes the inside of the layer
     again.
     """
 
-    def keep(layer: nn.Module, inputs: Any, outputs: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
+    def keep_output(layer: nn.Module, inputs: Any, outputs: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
         return tuple(poptorch.recomputationCheckpoint(*outputs)) if layer.training else outputs
 
     for layer in model.bert.encoder.layer:
-        layer.register_forward_hook(keep)
+        layer.register_forward_hook(keep_output)
 
 
 def serialize_projection(poptorch: ModuleType, model: Any, factor: int) -> None:
-    """Compute the product with the word embeddings in ``factor`` parts in turn, to save memory."""
+    """Split the product with the word embeddings into ``factor`` parts, computed one after the other to save
+    memory.
+    """
     if factor < 1 or model.config.padded_vocab_size % factor:
         raise SettingsError(
             f"matmul_serialize_factor is {factor}, expected a divisor of the "
@@ -142,8 +146,8 @@ def serialize_projection(poptorch: ModuleType, model: Any, factor: int) -> None:
         )
     mode = poptorch.MatMulSerializationMode.OutputChannels
 
-    def project(rows: Tensor, words: Tensor, bias: Tensor) -> Tensor:
+    def multiply_in_parts(rows: Tensor, words: Tensor, bias: Tensor) -> Tensor:
         logits: Tensor = poptorch.serializedMatMul(rows, words.t(), mode, factor) + bias
         return logits
 
-    model.cls.predictions.project = project
+    model.cls.predictions.project = multiply_in_parts

@@ -5,20 +5,22 @@ import re
 from itertools import pairwise
 from typing import Any
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from trainer.programs.graphcore import values
-from trainer.programs.meaning import Meaning, make_phase_keys
+from trainer.programs.translated_command import TranslatedCommand, make_phase_keys
 
 _SOURCE = "graphcore/examples 553b90b5"
-_GENERATED = 10_000_000  # number of examples that the program counts in generated data
+_GENERATED_EXAMPLES = 10_000_000  # number of examples that the program assumes if it trains on generated data
 _NO_DATA = "Neither generated-data nor train-file was passed, set at least one of them to run the code."
 
-_PRINTED = {"--sequence-length": "--seq-length", "--batches-per-step": "--batches_per_step"}
-"""Flags that the README prints but the program refuses, with the flags that it means."""
+_README_FLAGS = {"--sequence-length": "--seq-length", "--batches-per-step": "--batches_per_step"}
+"""Flags in the program's README that the program itself refuses, each with the flag that it accepts
+instead.
+"""
 
 _FILE_KEYS = ("checkpoint_path", "weight_decay", "decay_steps", "decay_rate", "lr_schedule_by_step")
-"""Keys of published files that are not flags and that the program reads."""
+"""Keys that the program reads only from its JSON file, because it has no flags for them."""
 
 _IDLE_FILE_KEYS = (
     *("best_checkpoint_start_epoch", "best_loss", "checkpoint_model", "do_validation", "embedding_cut_num"),
@@ -26,13 +28,13 @@ _IDLE_FILE_KEYS = (
     *("profile_execution", "profiling", "report_directory", "restore_dir", "restoring", "variable_filter"),
     "variable_offloading",
 )
-"""Keys of published files without effect."""
+"""Keys in the published JSON files that the program ignores."""
 
 
-def resolve(given: Given) -> Meaning:
-    """Return the phase that the command line and its file describe."""
-    _warn_of_words(given)
-    opts = values.merge_values(given, _SOURCE, _FILE_KEYS, _IDLE_FILE_KEYS)
+def translate(flags: ParsedCommandLine) -> TranslatedCommand:
+    """Translate a command line and its JSON file into the configuration for one phase of pre-training."""
+    _warn_about_flags(flags)
+    opts = values.merge_values(flags, _SOURCE, _FILE_KEYS, _IDLE_FILE_KEYS)
     if not opts["batch_size"]:
         raise UsageError(f"{opts['config']}: batch_size is missing; give --batch-size")
     if opts["pipeline_depth"] <= 1:
@@ -41,7 +43,8 @@ def resolve(given: Given) -> Meaning:
             f"{opts['pipeline_depth']}, expected 2 or more"
         )
     keys = make_phase_keys(opts) | values.make_interval_keys(opts, opts["batches_per_step"])
-    # The program compares the value with the number 32, so that even the text "32" in a file means 16 bits.
+    # The program only tests whether the precision equals the number 32. So the text "32" in a file means 16
+    # bits, as any other text does.
     keys |= {
         "output_dir": opts["checkpoint_path"],
         "precision": "fp32" if opts["precision"] == 32 else "fp16",
@@ -56,23 +59,25 @@ def resolve(given: Given) -> Meaning:
     if opts["compile_only"]:
         opts.warn("--compile-only: on IPUs give a directory too: -- --executable-cache-dir DIR")
     summed = ", gradients of micro-batches added up" if opts["reduction_type"] == "sum" else ""
-    return Meaning(what=f"one phase{summed}", phases=[keys])
+    return TranslatedCommand(what=f"one phase{summed}", phases=[keys])
 
 
-def _warn_of_words(given: Given) -> None:
-    """Warn about flags that exist only in the README, and about values with a surprising meaning."""
-    words = {word.partition("=")[0] for word in given.arguments}
-    true_of_any_word = {flag.spellings[0] for flag in given.table if flag.kind is bool and not flag.idle}
-    for word, meant in _PRINTED.items():
+def _warn_about_flags(flags: ParsedCommandLine) -> None:
+    """Warn about flags that exist only in the README, and about values that the program reads in a surprising
+    way.
+    """
+    words = {word.partition("=")[0] for word in flags.arguments}
+    true_of_any_word = {flag.spellings[0] for flag in flags.table if flag.kind is bool and not flag.idle}
+    for word, meant in _README_FLAGS.items():
         if word in words:
-            given.warn(f"{word}: the README prints it, but the program refuses it; taken as {meant}")
-    for flag, value in pairwise(" ".join(given.arguments).replace("=", " ").split(" ")):
+            flags.warn(f"{word}: the README prints it, but the program refuses it; taken as {meant}")
+    for flag, value in pairwise(" ".join(flags.arguments).replace("=", " ").split(" ")):
         if flag in true_of_any_word and value.lower() in ("false", "0", "no", "none"):
-            given.warn(f"{flag} {value}: the program takes any word as true")
+            flags.warn(f"{flag} {value}: the program takes any word as true")
 
 
-def _make_model_keys(opts: Given) -> dict[str, Any]:
-    """Return the configuration keys for the model."""
+def _make_model_keys(opts: ParsedCommandLine) -> dict[str, Any]:
+    """Return the configuration keys that describe the model."""
     if opts["hidden_act"] != "gelu":
         if opts["use_cls_layer"]:
             raise UsageError(
@@ -83,8 +88,8 @@ def _make_model_keys(opts: Given) -> dict[str, Any]:
     return {"intermediate_size": 4 * opts["hidden_size"]}
 
 
-def _make_optimiser_keys(opts: Given) -> dict[str, Any]:
-    """Return the configuration keys for the optimiser."""
+def _make_optimiser_keys(opts: ParsedCommandLine) -> dict[str, Any]:
+    """Return the configuration keys that describe the optimiser."""
     name = str(opts["optimiser"]).lower()
     if name not in ("lamb", "adamw"):
         return values.make_momentum_keys(opts, name)
@@ -93,7 +98,8 @@ def _make_optimiser_keys(opts: Given) -> dict[str, Any]:
         "beta2": opts["optimiser_beta2"],
         "optimiser_epsilon": opts["optimiser_epsilon"],
     }
-    if name == "adamw":  # the program passes no weight_decay, so the default 0.01 applies
+    # the program does not pass weight_decay to AdamW, so the optimiser's default of 0.01 applies
+    if name == "adamw":
         return {"optimiser": "adamw-bert", "weight_decay": 0.01, "clipping": "none", **moments}
     if opts["weight_decay"] is None:
         raise UsageError(f"{opts['config']}: weight_decay is missing, which lamb needs and no flag gives")
@@ -107,10 +113,10 @@ def _make_optimiser_keys(opts: Given) -> dict[str, Any]:
     }
 
 
-def _make_schedule_keys(opts: Given) -> dict[str, Any]:
-    """Return the configuration keys for length and learning rate.
+def _make_schedule_keys(opts: ParsedCommandLine) -> dict[str, Any]:
+    """Return the configuration keys for the number of updates and the learning rate.
 
-    The program's steps are converted to updates.
+    A step of the program is several updates, so numbers of steps are converted to numbers of updates.
     """
     each, name = opts["batches_per_step"], opts["lr_schedule"]
     if each > 1 and name != "custom":
@@ -125,7 +131,7 @@ def _make_schedule_keys(opts: Given) -> dict[str, Any]:
     warmup = 0 if name == "custom" else values.read_warmup(opts["warmup"], each)
     if updates is not None and isinstance(warmup, int) and warmup >= updates:
         length = warmup
-        rate, warmup = values.cut_warmup(rate, warmup, updates)
+        rate, warmup = values.shorten_warmup(rate, warmup, updates)
         opts.warn(f"{updates} updates end within the warm-up of {length}: the rate goes up to {rate:g}")
     keys |= {"base_learning_rate": rate, "warmup": warmup}
     if name == "custom":
@@ -137,23 +143,23 @@ def _make_schedule_keys(opts: Given) -> dict[str, Any]:
     return keys
 
 
-def _count_updates(opts: Given) -> int | None:
-    """Return the number of updates, or None if it depends on the size of the data."""
+def _count_updates(opts: ParsedCommandLine) -> int | None:
+    """Return the number of updates, or None if it depends on the number of examples in the data."""
     each: int = opts["batches_per_step"]
     if opts["steps"]:
         return int(opts["steps"]) * each
     if not opts["generated_data"]:
         return None
     examples = each * opts["batch_size"] * opts["pipeline_depth"] * opts["replicas"]
-    steps: int = max(1, math.ceil(opts["epochs"] * (_GENERATED // examples)))
+    steps: int = max(1, math.ceil(opts["epochs"] * (_GENERATED_EXAMPLES // examples)))
     return steps * each
 
 
-def _make_data_keys(opts: Given) -> dict[str, Any]:
-    """Return the key of the training data."""
+def _make_data_keys(opts: ParsedCommandLine) -> dict[str, Any]:
+    """Return the configuration key for the training data."""
     if opts["generated_data"] and opts["train_file"]:
         opts.warn("generated-data flag passed: train_file is left out")
-    # only the program's configuration file can have another value than a text here
+    # Flags are always texts, but the program's JSON file can have another value here.
     if not isinstance(opts["train_file"] or "", str):
         raise UsageError(f"{opts['config']}: train_file is {opts['train_file']!r:.80}, expected a text")
     if opts["train_file"] and not opts["generated_data"]:
@@ -163,8 +169,8 @@ def _make_data_keys(opts: Given) -> dict[str, Any]:
     return {"train_data": None}
 
 
-def _make_start_keys(opts: Given) -> dict[str, Any]:
-    """Return the configuration keys for the checkpoint that the training starts from or continues."""
+def _make_start_keys(opts: ParsedCommandLine) -> dict[str, Any]:
+    """Return the configuration keys for the checkpoint that training continues or takes its weights from."""
     if opts["restore_path"] and opts["start_from_ckpt"]:
         raise UsageError("--restore_path continues a run, --start-from-ckpt begins one: give one of them")
     if opts["start_from_ckpt"]:
@@ -172,7 +178,8 @@ def _make_start_keys(opts: Given) -> dict[str, Any]:
     if not opts["restore_path"]:
         return {}
     keys: dict[str, Any] = {"resume": True}
-    # A directory, whose newest checkpoint is used, or the path of a checkpoint with its step.
+    # The path is a directory, of which the newest checkpoint is used, or the path of a checkpoint, whose name
+    # ends with its step.
     folder = opts["restore_path"]
     if one := re.fullmatch(r"(.*)/ckpt[^/]*-([0-9]+)", folder):
         folder = one[1]
@@ -187,6 +194,6 @@ def _make_start_keys(opts: Given) -> dict[str, Any]:
 
 
 def _is_within(path: str, folder: str) -> bool:
-    """Return whether the path is the folder or inside it."""
+    """Return True if the path is the folder itself or lies inside it."""
     path, folder = (name.removeprefix("./").rstrip("/") for name in (path, folder))
     return path == folder or path.startswith(f"{folder}/")

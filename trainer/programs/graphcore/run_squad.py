@@ -2,17 +2,19 @@
 
 from typing import Any
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from trainer.programs.graphcore import values
-from trainer.programs.meaning import Meaning, make_phase_keys
+from trainer.programs.translated_command import TranslatedCommand, make_phase_keys
 
 _SOURCE = "graphcore/examples 09b7c672"
 
 
-def resolve(given: Given) -> Meaning:
-    """Return the fine-tuning, the predictions or both that the command line and its file describe."""
-    opts = values.merge_values(given, _SOURCE)
+def translate(flags: ParsedCommandLine) -> TranslatedCommand:
+    """Translate a command line and its JSON file into the configuration for fine-tuning and predictions on
+    SQuAD, as far as they ask for them.
+    """
+    opts = values.merge_values(flags, _SOURCE)
     for name in ("micro_batch_size", "gradient_accumulation_count"):
         if not opts[name]:
             raise UsageError(f"{opts['config']}: {name} is missing; give --{name.replace('_', '-')}")
@@ -31,16 +33,16 @@ def resolve(given: Given) -> Meaning:
     )
     keys |= _make_schedule_keys(opts) if opts["do_training"] else {}
     keys |= _make_file_keys(opts)
-    # The program sums gradients over its replicas (copies of the model) too. So here each replica counts as a
-    # micro-batch of a single worker.
+    # The program sums the gradients of its replicas (copies of the model). Here each replica is replaced by a
+    # micro-batch of a single worker, because the gradients of micro-batches are summed.
     if opts["reduction_type"] == "sum":
         keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
     predictions = "" if opts["do_training"] else f", predictions for {opts['predict_file']}"
-    return Meaning(what=f"SQuAD{predictions}", phases=[keys])
+    return TranslatedCommand(what=f"SQuAD{predictions}", phases=[keys])
 
 
-def _make_optimiser_keys(opts: Given) -> dict[str, Any]:
-    """Return the configuration keys for the optimiser."""
+def _make_optimiser_keys(opts: ParsedCommandLine) -> dict[str, Any]:
+    """Return the configuration keys that describe the optimiser."""
     name = str(opts["optimizer"]).lower().removeprefix("mp")
     if name not in ("adamw", "lamb"):
         return values.make_momentum_keys(opts, name)
@@ -52,7 +54,8 @@ def _make_optimiser_keys(opts: Given) -> dict[str, Any]:
         "use_debiasing": opts["use_debiasing"],
     }
     if name == "adamw":
-        # With n replicas, the program clips their mean gradient to the norm n, not to the norm 1.
+        # The program clips the mean gradient of its n replicas (copies of the model) to the norm n instead of
+        # 1.
         clipping = {"clipping": "per_update", "max_grad_norm": float(opts["replicas"])}
         return keys | clipping | {"optimiser": "adamw-bert"}
     opts.warn("lamb: the program has no trust ratio for the weights of norms, here they have one")
@@ -66,7 +69,7 @@ def _make_optimiser_keys(opts: Given) -> dict[str, Any]:
     }
 
 
-def _make_schedule_keys(opts: Given) -> dict[str, Any]:
+def _make_schedule_keys(opts: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for the number of updates and the learning rate."""
     if opts["lr_schedule"] != "polynomial_decay" or opts["lr_power"] not in (1, [1]):
         raise UsageError(
@@ -77,14 +80,14 @@ def _make_schedule_keys(opts: Given) -> dict[str, Any]:
     keys: dict[str, Any] = {"lr_schedule": "polynomial_decay"}
     if opts["num_train_steps"]:
         keys["steps"] = opts["num_train_steps"] * opts["device_iterations"]
-        rate, warmup = values.cut_warmup(rate, warmup, keys["steps"])
+        rate, warmup = values.shorten_warmup(rate, warmup, keys["steps"])
     else:
         keys["num_train_epochs"] = float(opts["epochs"])
     return keys | {"base_learning_rate": rate, "warmup": warmup}
 
 
-def _make_file_keys(opts: Given) -> dict[str, Any]:
-    """Return the configuration keys for files and directories.
+def _make_file_keys(opts: ParsedCommandLine) -> dict[str, Any]:
+    """Return the configuration keys for input files and output directories.
 
     This trainer writes checkpoints and predictions to the same directory.
     """

@@ -1,6 +1,7 @@
-"""Values as Graphcore's programs read them, from flags and from --config.
+"""The values of flags as Graphcore's programs read them, from the command line and from a JSON file.
 
---config is a JSON file. Its values override the program's defaults, and flags override its values.
+The flag --config names the JSON file. Its values override the program's defaults, and flags override its
+values.
 """
 
 from collections.abc import Collection
@@ -8,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.config.value_check import check_names, check_values, read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
@@ -18,8 +19,8 @@ _OWN_COPIES = Path(__file__).parent / "configs"
 
 _NUMBER = {"type": ["number", "null", "array"], "items": {"type": "number"}}
 _FILE_VALUES: dict[str, dict[str, Any]] = {
-    "precision": {"type": ["number", "string"]},  # any text means 16 bits in the program
-    "hidden_act": {"type": ["string", "null"]},  # the program's flag takes a number
+    "precision": {"type": ["number", "string"]},  # for any text, the program uses 16 bits
+    "hidden_act": {"type": ["string", "null"]},  # on the command line, the program expects a number here
     "weight_decay": {"type": "number"},
     "decay_steps": {"type": ["integer", "null"]},
     "decay_rate": {"type": ["number", "null"]},
@@ -29,46 +30,49 @@ _FILE_VALUES: dict[str, dict[str, Any]] = {
         "additionalProperties": {"type": "number"},
     },
 }
-"""JSON Schema of the file's values that are used in computations."""
+"""JSON Schema of those values in the JSON file with which something is computed."""
 
 
-def merge_values(given: Given, source: str, used: Collection[str] = (), idle: Collection[str] = ()) -> Given:
-    """Return the values from defaults, file and flags. Warn about keys of the file without effect.
+def merge_values(
+    flags: ParsedCommandLine, source: str, used: Collection[str] = (), idle: Collection[str] = ()
+) -> ParsedCommandLine:
+    """Return the values of all flags, from defaults, JSON file and command line.
 
-    If a published file configs/NAME.json is missing, a copy in this package is used. SettingsError names the
-    nearest key for an unknown one.
+    Warns about keys in the JSON file that have no effect. If the file is one of Graphcore's published files
+    (configs/NAME.json) and is missing, a copy in this package is used. Raises SettingsError for an unknown
+    key, and suggests the nearest known key.
     source: repository and commit of the published files.
-    used: keys of the file that are not flags but have a meaning. None if the file lacks them.
-    idle: keys of the file without a meaning.
+    used: keys that the program reads only from the file. Their value is None if the file lacks them.
+    idle: keys that the published files have but the program ignores.
     """
-    path = given["config"]
+    path = flags["config"]
     found: dict[str, Any] = {}
     if path is not None:
         is_published = storage.get_base_name(storage.get_parent(path)) == _OWN_COPIES.name
         copy = _OWN_COPIES / storage.get_base_name(path)
         if is_published and copy.is_file() and not storage.exists(path):
-            given.warn(f"{path} is not there: taking the values of Graphcore's published file ({source})")
+            flags.warn(f"{path} is not there: taking the values of Graphcore's published file ({source})")
             found = read_object(str(copy))
         else:
             found = read_object(path)
-    flags = {flag.name: flag for flag in given.table}
-    check_names(found, {*flags, *used, *idle}, f"{path}: ")
-    numbers = {name: _NUMBER for name, flag in flags.items() if flag.kind in (int, float)}
+    known = {flag.name: flag for flag in flags.table}
+    check_names(found, {*known, *used, *idle}, f"{path}: ")
+    numbers = {name: _NUMBER for name, flag in known.items() if flag.kind in (int, float)}
     check_values(found, {**numbers, **_FILE_VALUES}, f"{path}: ")
-    without = sorted(name for name in found if name in idle or (name in flags and flags[name].idle))
+    without = sorted(name for name in found if name in idle or (name in known and known[name].idle))
     if without:
-        given.warn(f"{path}: without effect here: {', '.join(without)}")
-    values = dict.fromkeys(used) | given.values
-    values |= {name: value for name, value in found.items() if name not in given and name not in idle}
-    return replace(given, values=values)
+        flags.warn(f"{path}: without effect here: {', '.join(without)}")
+    values = dict.fromkeys(used) | flags.values
+    values |= {name: value for name, value in found.items() if name not in flags and name not in idle}
+    return replace(flags, values=values)
 
 
 def read_warmup(value: Any, per_step: int) -> int | float:
-    """Return the warm-up in updates, or as a share of them.
+    """Return the length of the learning rate's warm-up: a number of updates, or a share of all updates.
 
-    UsageError, in the program's words, for other values.
-
-    per_step: updates per step of the program.
+    value: value of the program's setting.
+    per_step: number of updates in a step of the program.
+    Raises UsageError, worded as in the program, for other values.
     """
     if not isinstance(value, int | float) or (not 0 <= value < 1 and int(value) != value) or value < 0:
         raise UsageError(
@@ -77,12 +81,16 @@ def read_warmup(value: Any, per_step: int) -> int | float:
     return int(value) * per_step if int(value) == value else float(value)
 
 
-def cut_warmup(rate: float, warmup: int | float, updates: int) -> tuple[float, int | float]:
-    """Return (learning rate, warm-up) for a run that may be shorter than its warm-up.
+def shorten_warmup(rate: float, warmup: int | float, updates: int) -> tuple[float, int | float]:
+    """Return (learning rate, warm-up) for a run that may end before its warm-up does.
 
-    The program's rate rises along the same slope and stops. In this trainer, a warm-up must end within the
-    run. So the warm-up is cut to end with the run, at the rate that the program reaches there. With a single
-    update that rate would be 0, so a small rate is used instead.
+    In such a run, the program's learning rate just rises until the end. In this trainer the warm-up must end
+    within the run. So the warm-up is shortened to the length of the run, and the learning rate is lowered to
+    the value that the program reaches at the end. For a run of a single update that value would be 0, so a
+    small one is used instead.
+    rate: learning rate at the end of the full warm-up.
+    warmup: length of the warm-up, as a number of updates or a share of them.
+    updates: number of updates in the run.
     """
     if not isinstance(warmup, int) or warmup < updates:
         return rate, warmup
@@ -90,10 +98,11 @@ def cut_warmup(rate: float, warmup: int | float, updates: int) -> tuple[float, i
     return max(1e-7, rate * shorter / warmup), shorter
 
 
-def make_interval_keys(opts: Given, each: int) -> dict[str, Any]:
-    """Return the configuration keys that say after how many updates to save and to log.
+def make_interval_keys(opts: ParsedCommandLine, each: int) -> dict[str, Any]:
+    """Return the configuration keys for the number of updates between checkpoints and between rows of the
+    log.
 
-    each: updates per step of the program.
+    each: number of updates in a step of the program.
     """
     if opts["seed"] is None:
         opts.warn("no seed is given: the program draws one, here it is 42")
@@ -104,10 +113,11 @@ def make_interval_keys(opts: Given, each: int) -> dict[str, Any]:
     }
 
 
-def make_momentum_keys(opts: Given, name: str) -> dict[str, Any]:
-    """Return the configuration keys of momentum or sgd.
+def make_momentum_keys(opts: ParsedCommandLine, name: str) -> dict[str, Any]:
+    """Return the configuration keys for the optimisers momentum and sgd.
 
-    UsageError for an optimiser that the programs do not have.
+    name: name of the optimiser.
+    Raises UsageError for an optimiser that the programs do not have.
     """
     if name not in ("momentum", "sgd"):
         raise UsageError(f"Optimizer {name} not recognised")

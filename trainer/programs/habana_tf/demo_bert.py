@@ -1,47 +1,52 @@
-"""Translate the command lines of Habana's demo_bert.py for TensorFlow and of its shell script."""
+"""Translate the command lines of Habana's demo_bert.py for TensorFlow, and of the shell script that came
+before it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bertdata.cli.common.programs.command_line import Given
-from trainer.programs.habana_tf.finetuning import resolve_finetuning
-from trainer.programs.habana_tf.pretraining import resolve_pretraining
-from trainer.programs.meaning import Meaning
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
+from trainer.programs.habana_tf.finetuning import translate_finetuning
+from trainer.programs.habana_tf.pretraining import translate_pretraining
+from trainer.programs.translated_command import TranslatedCommand
 
-_COMMANDS = {"pretraining": resolve_pretraining, "finetuning": resolve_finetuning}
+_COMMANDS = {"pretraining": translate_pretraining, "finetuning": translate_finetuning}
 
 _SHELL_VERSION = "0.13"
 _WITH_VALUE = ("-d", "--dtype", "-m", "--model", "-o", "--output-dir")
 _HOROVOD = ("-v", "--use_horovod")
 
 
-def resolve(given: Given) -> Meaning:
-    """Return the pre-training or fine-tuning that the command line describes."""
-    if given.version == _SHELL_VERSION:
-        named = {"command": given.command, "data_type": given["dtype"], "model_variant": given["model"]}
-        given = replace(given, values=given.values | named)
-    return _COMMANDS[given["command"]](given)
+def translate(flags: ParsedCommandLine) -> TranslatedCommand:
+    """Translate a command line into the configuration for pre-training or fine-tuning."""
+    if flags.version == _SHELL_VERSION:
+        named = {"command": flags.command, "data_type": flags["dtype"], "model_variant": flags["model"]}
+        flags = replace(flags, values=flags.values | named)
+    return _COMMANDS[flags["command"]](flags)
 
 
 def rewrite_arguments(arguments: Sequence[str], version: str) -> tuple[list[str], str]:
-    """Return the words in demo_bert.py's order, and the version.
+    """Return the words of the command line in the order that demo_bert.py expects, and the version of the
+    program.
 
-    It is the shell script's version if there is no --command.
+    The words may also be written for the shell script. Then the version is the shell script's.
     """
     words = list(arguments)
     if version != _SHELL_VERSION and (version or not _is_for_shell_script(words)):
         return words, version
-    return _order_words(words), _SHELL_VERSION
+    return _put_subcommand_first(words), _SHELL_VERSION
 
 
 def _is_for_shell_script(words: Sequence[str]) -> bool:
-    """Return whether the words are for the script: a sub-command without -c or --command."""
+    """Return True if the words are written for the shell script: a sub-command without the flag -c or
+    --command.
+    """
     names_it = any(word.startswith(("-c", "--co")) for word in words)
     return not names_it and any(word in _COMMANDS for word in words)
 
 
-def _order_words(words: Sequence[str]) -> list[str]:
-    """Return the words with the sub-command first, then the flags. The flag -v may have no value."""
+def _put_subcommand_first(words: Sequence[str]) -> list[str]:
+    """Return the words with the sub-command first, followed by the flags. The flag -v may have no value."""
     flags, rest = list[str](), list[str]()
     place = 0
     while place < len(words):

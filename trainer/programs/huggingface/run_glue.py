@@ -1,10 +1,10 @@
-"""Translate the command lines of Hugging Face's run_glue.py (GLUE's tasks and a user's tables)."""
+"""Translate the command lines of Hugging Face's run_glue.py, for GLUE's tasks or tables of the user."""
 
 import io
 from contextlib import suppress
 from typing import Any
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import BertDataError, UsageError
 from bertdata.io import storage
 from bertdata.io.file_kind import HEAD_BYTES
@@ -12,7 +12,7 @@ from bertdata.io.json_text import parse_json_text
 from bertdata.sources.delimited import RowReader, find_delimiting
 from trainer.programs.huggingface.training_arguments import check_files, make_training_keys
 from trainer.programs.machine import is_local_file
-from trainer.programs.meaning import Meaning
+from trainer.programs.translated_command import TranslatedCommand
 from trainer.tasks.classification.reading import are_scores, read_rows
 from trainer.tasks.data_file import read_file
 
@@ -21,59 +21,65 @@ _TASKS = {"sst2": "sst-2", "stsb": "sts-b"} | {
 }
 
 
-def resolve(given: Given) -> Meaning:
-    """Return the fine-tuning, evaluation and predictions that the command line describes."""
-    name = given["task_name"] and given["task_name"].lower()
-    keys = make_training_keys(given)
+def translate(flags: ParsedCommandLine) -> TranslatedCommand:
+    """Translate a command line into the configuration for fine-tuning, evaluation and predictions, as far as
+    it asks for them.
+    """
+    name = flags["task_name"] and flags["task_name"].lower()
+    keys = make_training_keys(flags)
     if name is not None:
         if name not in _TASKS:
             raise UsageError(f"Unknown task, you should pick one in {','.join(sorted(_TASKS))}")
-        given.warn(f"the task {name} is not downloaded: append -- --data-dir DIR, with its .tsv files in DIR")
+        flags.warn(f"the task {name} is not downloaded: append -- --data-dir DIR, with its .tsv files in DIR")
         keys["task"] = _TASKS[name]
-        if name == "mnli":  # the program's order of the label ids
+        if name == "mnli":  # the program gives these ids to the labels
             keys["labels"] = ["entailment", "neutral", "contradiction"]
     else:
-        keys |= _make_table_keys(given)
-    if given["gradient_accumulation_steps"] > 1:
-        keys |= _make_accumulation_keys(given)
-    return Meaning(what=keys["task"], phases=[keys])
+        keys |= _make_table_keys(flags)
+    if flags["gradient_accumulation_steps"] > 1:
+        keys |= _make_accumulation_keys(flags)
+    return TranslatedCommand(what=keys["task"], phases=[keys])
 
 
-def _make_accumulation_keys(given: Given) -> dict[str, Any]:
+def _make_accumulation_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for several micro-batches per update.
 
-    Warn if version 5 of transformers differs.
+    With --as_published, the losses of the micro-batches are summed, as in version 5 of transformers.
+    Otherwise this trainer averages them, and a warning says so.
     """
-    if given["as_published"]:
+    if flags["as_published"]:
         return {"loss_over": "sum"}
-    given.warn(
+    flags.warn(
         "transformers 5 adds up the gradients of micro-batches, here they are averaged: see --as_published"
     )
     return {}
 
 
-def _make_table_keys(given: Given) -> dict[str, Any]:
-    """Return the task for a user's files, with the columns that the program would choose."""
-    if given["dataset_name"] is not None:
+def _make_table_keys(flags: ParsedCommandLine) -> dict[str, Any]:
+    """Return the configuration keys for a task on the user's tables, with the columns that the program would
+    choose.
+    """
+    if flags["dataset_name"] is not None:
         raise UsageError(
-            f"dataset_name {given['dataset_name']}: not downloaded; give its files by --train_file"
+            f"dataset_name {flags['dataset_name']}: not downloaded; give its files by --train_file"
         )
-    if given["train_file"] is None or given["validation_file"] is None:
+    if flags["train_file"] is None or flags["validation_file"] is None:
         raise UsageError("Need either a GLUE task, a training/validation file or a dataset name.")
-    check_files(given)
-    names = [name for name in _read_columns(given["train_file"]) if name != "label"]
+    check_files(flags)
+    names = [name for name in _read_columns(flags["train_file"]) if name != "label"]
     pair = ["sentence1", "sentence2"]
     if set(pair) <= set(names) or not names:
         names = pair
     first, second = names[0], names[1] if len(names) > 1 else None
     keys = {"task": "classification", "first_column": first, "second_column": second, "label_column": "label"}
-    return keys | {"regression": True} if _has_scores(given["train_file"]) else keys
+    return keys | {"regression": True} if _has_float_labels(flags["train_file"]) else keys
 
 
-def _has_scores(path: str) -> bool:
-    """Return whether the program would read a table's labels as floats, and so learn a score.
+def _has_float_labels(path: str) -> bool:
+    """Return True if the program would read the labels of a table as numbers with fractions, and learn a
+    score.
 
-    Return False for a table that is missing or unreadable, since fine-tuning reports that later.
+    Returns False for a table that is missing or unreadable, because fine-tuning reports that later.
     """
     if not is_local_file(path):
         return False
@@ -84,7 +90,7 @@ def _has_scores(path: str) -> bool:
 
 
 def _read_columns(path: str) -> list[str]:
-    """Return the column names of a table on this machine. Empty if it is missing."""
+    """Return the column names of a table on this machine, or [] if the table is missing."""
     if not is_local_file(path):
         return []
     data = storage.read_bytes(path)

@@ -1,43 +1,45 @@
-"""Keys that NVIDIA's run_squad.py and run_glue.py for PyTorch compute in the same way."""
+"""Configuration keys that are computed in the same way for NVIDIA's run_squad.py and run_glue.py for
+PyTorch.
+"""
 
 from typing import Any
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from trainer.programs.batch_sizes import compute_micro_batch_size
-from trainer.programs.meaning import make_phase_keys
+from trainer.programs.translated_command import make_phase_keys
 from trainer.workers.launchers import find_rank
 
 
-def make_tuning_keys(given: Given) -> dict[str, Any]:
+def make_tuning_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for batch size, precision, schedule, device and workers."""
-    count = given["gradient_accumulation_steps"]
-    precision = "fp16" if given["fp16"] or given["amp"] else "fp32"
-    keys = make_phase_keys(given) | {
-        # The program uses BertAdam in fp32, which looks up the learning rate before it counts the update. It
-        # uses FusedAdam in fp16, which looks it up afterwards.
+    count = flags["gradient_accumulation_steps"]
+    precision = "fp16" if flags["fp16"] or flags["amp"] else "fp32"
+    keys = make_phase_keys(flags) | {
+        # In fp32 the program uses BertAdam, which looks up the learning rate before it counts the update. In
+        # fp16 it uses FusedAdam, and the rate is looked up after the update was counted.
         "lr_schedule": "nvidia-linear" if precision == "fp16" else "nvidia-bertadam",
-        "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # defaults of FusedAdam and BertAdam
+        "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # the defaults of FusedAdam and BertAdam
         "precision": precision,
-        "device": "cpu" if given["no_cuda"] else "cuda",
-        "batch_size": compute_micro_batch_size(given["train_batch_size"], count, divides=False),
+        "device": "cpu" if flags["no_cuda"] else "cuda",
+        "batch_size": compute_micro_batch_size(flags["train_batch_size"], count, divides=False),
         "accumulation": count,
         "world_size": find_rank()[1],
     }
-    if given["max_steps"] > 0:
-        keys["steps_this_run"] = max(1, int(given["max_steps"]))
+    if flags["max_steps"] > 0:
+        keys["steps_this_run"] = max(1, int(flags["max_steps"]))
     return keys
 
 
-def warn_of_training(given: Given) -> None:
-    """Warn about differences between the program's training and this trainer's."""
-    epochs = given["num_train_epochs"]
-    if not given["do_train"]:
+def warn_of_training(flags: ParsedCommandLine) -> None:
+    """Warn about what the program does differently from this trainer when it trains."""
+    epochs = flags["num_train_epochs"]
+    if not flags["do_train"]:
         return
     if epochs != int(epochs):
-        given.warn(
+        flags.warn(
             f"--num_train_epochs {epochs:g}: the program stops after {int(epochs)}, within its schedule"
         )
-    if given["max_steps"] > 0:
-        given.warn("--max_steps: the program makes one update more than that")
-    if given["skip_checkpoint"]:
-        given.warn("--skip_checkpoint: the model is saved all the same, at the end")
+    if flags["max_steps"] > 0:
+        flags.warn("--max_steps: the program makes one update more than that")
+    if flags["skip_checkpoint"]:
+        flags.warn("--skip_checkpoint: the model is saved all the same, at the end")

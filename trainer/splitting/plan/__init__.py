@@ -1,1 +1,3 @@
-"""Plans for split models: which layers form a stage, what is sharded, how many micro-batches there are."""
+"""Plans for split models: which layers form a stage, which stages are sharded, and how many
+micro-batches there are.
+"""

@@ -1,4 +1,4 @@
-"""Measurement of the bandwidth between a run's devices."""
+"""Measurement of the bandwidth between the devices of a run."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,17 +13,19 @@ from trainer.splitting.plan.profile import REPETITIONS, Clock
 from trainer.splitting.plan.rates import ShardingRate
 from trainer.splitting.sharding import make_copies_mesh, make_sharding_policy
 from trainer.update.averaging import GradientBuckets
-from trainer.update.worker import make_undivided
+from trainer.update.worker import hold_whole_model
 from trainer.workers.collective import Collective
 
 BUCKETS = 2
-"""Number of full buckets of gradients averaged in a measurement. With two, as in training, one bucket is
-copied while the other is sent.
+"""Number of full buckets (tensors that collect gradients) that are averaged in a measurement.
+
+With two buckets, as in training, one is copied while the other is sent.
 """
 
 SHARDED = 2
-"""Number of equal sharded weights in a measurement. With two, as in training, one weight is gathered while
-the other is used.
+"""Number of equal sharded weights in a measurement.
+
+With two weights, as in training, one is gathered while the other is used.
 """
 
 
@@ -33,13 +35,14 @@ def measure_bandwidth(
     dtype: torch.dtype | None = None,
     clock: Clock = time.perf_counter,
 ) -> float:
-    """Return how many bytes of gradients per second each worker sends while it receives the same amount.
+    """Return the number of bytes of gradients that each worker sends per second, while it receives as many.
 
-    It times averages of gradients as ``Strategy`` makes them, including the division and the copies. Of n
-    workers, each sends 2 (n - 1) / n of its gradients. The average is repeated several times, the shortest
-    time of each worker is taken, and the slowest worker's time gives the result. All workers (two or more)
-    must call this together, and all get the same number.
-    dtype: type in which gradients are added up. None: the type of the gradients themselves.
+    Averages of gradients are timed as ``Strategy`` makes them, including the division and the copies. With n
+    workers, each worker sends 2 (n - 1) / n of its gradients. The average is repeated several times. The
+    shortest time of each worker is taken, and the slowest worker's time gives the result. All workers (two or
+    more) must call this together, and all get the same number.
+    dtype: type in which gradients are added up. None means the type of the gradients.
+    clock: function that returns the time in seconds.
     """
     values = device.bucket_mb * 2**20 // 4  # number of fp32 values in a full bucket
     weights = [torch.zeros(values, device=device.torch_device, requires_grad=True) for _ in range(BUCKETS)]
@@ -56,9 +59,11 @@ def measure_sharding(
 ) -> ShardingRate:
     """Return the rates at which FSDP2 gathers weights and scatters gradients among all workers.
 
-    It times passes through modules that each have a weight and compute nothing. As in ``measure_bandwidth``,
-    the slowest worker's shortest time counts, all workers (two or more) must call this together, and dtype is
-    the type in which gradients are added up.
+    Forward and backward passes are timed, through modules that each have a weight and compute almost nothing.
+    The shortest time of each worker is taken, and the slowest worker's time gives the result. All workers
+    (two or more) must call this together, and all get the same rates.
+    dtype: type in which gradients are added up. None means the type of the gradients.
+    clock: function that returns the time in seconds.
     """
     with _open_sharded_modules(device, workers, dtype) as model:
         forward, backward = _time_repeatedly(workers, lambda: _time_pass(model, device, clock))
@@ -67,11 +72,12 @@ def measure_sharding(
 
 
 def _time_repeatedly(workers: Collective, timed: Callable[[], Sequence[float]]) -> list[float]:
-    """Run the work several times and return its shortest times, on the worker where they are longest.
+    """Run the work several times and return its shortest times, from the worker on which they are longest.
 
-    ``timed`` returns one or more times. Each of them is treated separately.
+    timed: function that does the work once and returns one or more times. Each of these times
+        is treated separately.
     """
-    timed()  # the first call also connects the workers
+    timed()  # The first call is not counted, because it also connects the workers.
     times = []
     for _ in range(REPETITIONS):
         workers.barrier()
@@ -81,8 +87,9 @@ def _time_repeatedly(workers: Collective, timed: Callable[[], Sequence[float]]) 
 
 
 class _WeightModule(nn.Module):
-    """Module with a large weight. Its pass reads only one value of the weight, so it takes almost no
-    computing time.
+    """Module with a large weight.
+
+    Its passes use only one value of the weight, so they take almost no computing time.
     """
 
     def __init__(self, device: Device) -> None:
@@ -98,10 +105,13 @@ class _WeightModule(nn.Module):
 def _open_sharded_modules(
     device: Device, workers: Collective, dtype: torch.dtype | None
 ) -> Iterator[nn.Sequential]:
-    """Open a context with sharded modules, and destroy their process group when the context ends."""
+    """Return a context with sharded modules. When the context ends, their process group is destroyed.
+
+    dtype: type in which gradients are added up. None means the type of the gradients.
+    """
     from torch.distributed.fsdp import fully_shard
 
-    mesh = make_copies_mesh(device, workers, make_undivided(workers))
+    mesh = make_copies_mesh(device, workers, hold_whole_model(workers))
     model = nn.Sequential(*(_WeightModule(device) for _ in range(SHARDED)))
     for module in (*model, model):
         fully_shard(module, mesh=mesh, mp_policy=make_sharding_policy(None, dtype))
@@ -110,7 +120,7 @@ def _open_sharded_modules(
 
 
 def _time_pass(model: nn.Sequential, device: Device, clock: Clock) -> Sequence[float]:
-    """Return the seconds of a forward and of a backward pass."""
+    """Return the seconds that a forward pass and a backward pass take."""
     given = torch.zeros(1, device=device.torch_device, requires_grad=True)
     start = clock()
     result = model(given)
@@ -125,7 +135,7 @@ def _time_pass(model: nn.Sequential, device: Device, clock: Clock) -> Sequence[f
 def _time_average(
     buckets: GradientBuckets, weights: Sequence[Tensor], device: Device, clock: Clock
 ) -> Sequence[float]:
-    """Return the seconds of averaging gradients of zeros."""
+    """Return the seconds that it takes to average gradients of zeros over the workers."""
     start = clock()
     buckets.reset()
     with buckets.averaging():

@@ -1,6 +1,7 @@
-"""Time and memory that the model's parts and the optimiser need on one device.
+"""Time and memory that the parts of a model and the optimiser need on one device.
 
-The costs of a part depend on the number of rows in a micro-batch.
+The parts are the embeddings, each layer, and the heads. The costs of a part depend on the number of
+rows in a micro-batch.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,9 +16,10 @@ from trainer.splitting.plan.request import PlanRequest, list_meshes
 
 
 class PassTimes(NamedTuple):
-    """Seconds of the forward pass and of the backward pass of a part of the model.
+    """Seconds that the forward pass and the backward pass of a part of the model take.
 
-    recompute: seconds added if the part keeps only its input between the passes and computes the rest again.
+    recompute: additional seconds of the backward pass if the part keeps only its input and computes its other
+        activations again.
     """
 
     forward: float
@@ -26,8 +28,9 @@ class PassTimes(NamedTuple):
 
 
 class PartCosts(NamedTuple):
-    """Costs of one part of the model for a micro-batch: the fields of PassTimes in seconds, and of Footprint
-    in bytes.
+    """Time and memory that one part of the model needs for a micro-batch.
+
+    The fields have the meaning that they have in ``PassTimes`` (in seconds) and in ``Footprint`` (in bytes).
     """
 
     parameters: int
@@ -46,10 +49,10 @@ Numbers = TypeVar("Numbers", PassTimes, PartCosts)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelCosts:
-    """Costs of all parts for micro-batches of one size.
+    """Time and memory that all parts of the model need for micro-batches of one size.
 
-    layers: the costs of each layer. step: seconds that the optimiser's step takes, divided by the number of
-    weights.
+    layers: the costs of each layer.
+    step: seconds per weight that the optimiser's step takes.
     """
 
     embeddings: PartCosts
@@ -65,19 +68,20 @@ class ModelCosts:
 
 
 Costs = Callable[[int], ModelCosts]
-"""Function that returns the costs for a number of rows per micro-batch."""
+"""Function from the number of rows in a micro-batch to the costs of the model's parts."""
 
 Seconds = Mapping[str, PassTimes]
-"""Times of each part of the model. The keys are the names that ``parts.list_part_names`` returns."""
+"""Times of the parts of a model. The keys are the names that ``parts.list_part_names`` returns."""
 
 
 def compute_analytic_costs(request: PlanRequest) -> Costs:
-    """Return costs that are computed, not measured: counted operations divided by the request's speed of a
-    device.
+    """Return costs that are computed, not measured.
+
+    The operations of each part are counted and divided by the speed of a device in the request.
     """
     rate = request.rate
 
-    def seconds(size: int) -> Seconds:
+    def compute_times(size: int) -> Seconds:
         times = {}
         for name, one in measure_request_footprints(request, size).items():
             forward = rate.seconds(*one.forward)
@@ -85,17 +89,18 @@ def compute_analytic_costs(request: PlanRequest) -> Costs:
         return times
 
     step = find_optimiser_costs(request.update.optimiser).moved / rate.bytes
-    return interpolate_costs(request, seconds, step)
+    return interpolate_costs(request, compute_times, step)
 
 
 def interpolate_costs(request: PlanRequest, seconds: Callable[[int], Seconds], step: float) -> Costs:
-    """Return a function that interpolates costs between the smallest and the largest possible micro-batch.
+    """Return a function from the rows of a micro-batch to its costs, interpolated between two sizes of
+    micro-batches.
 
-    Possible are the micro-batches of all meshes (divisions of the devices) that the request allows.
-    seconds: function that returns the times for a number of rows.
-    step: seconds of the optimiser's step per weight.
-    Operations and kept bytes grow linearly with the rows. The memory at the busiest moment is convex in them,
-    so the line does not underestimate it.
+    The two sizes are the smallest and the largest that any division of the devices may use. Operations and
+    the bytes kept for the backward pass grow linearly with the rows. The memory at the busiest moment is a
+    convex function of the rows, so the line is never below it.
+    seconds: function from a number of rows to the times of the model's parts.
+    step: seconds per weight of the optimiser's step.
     """
     rows = [mesh.rows for mesh in list_meshes(request)]
     known = {
@@ -107,33 +112,37 @@ def interpolate_costs(request: PlanRequest, seconds: Callable[[int], Seconds], s
     }
 
     @cache
-    def costs(size: int) -> ModelCosts:
+    def compute_costs(size: int) -> ModelCosts:
         parts = interpolate(known, size)
         layers = tuple(parts[name] for name in list_layer_names(request.model))
         return ModelCosts(embeddings=parts["embeddings"], layers=layers, heads=parts["heads"], step=step)
 
-    return costs
+    return compute_costs
 
 
 def interpolate(known: Mapping[int, Mapping[str, Numbers]], rows: int) -> Mapping[str, Numbers]:
-    """Return records of numbers for this many rows, interpolated or extrapolated linearly.
+    """Return a record of numbers for each name, for a number of rows that lies between or outside of the
+    known numbers.
 
-    known: the known records, by number of rows and then by name. The line goes through the records with the
-    fewest and the most rows. Whole numbers stay whole.
+    The numbers lie on a straight line through the known records with the fewest and the most rows. Numbers
+    that are int in the known records are rounded to int.
+    known: for each known number of rows, the record of each name.
     """
     least, most = min(known), max(known)
     fraction = (rows - least) / max(1, most - least)
 
-    def between(first: Any, last: Any) -> Any:
+    def interpolate_value(first: Any, last: Any) -> Any:
         value = first + fraction * (last - first)
         return round(value) if isinstance(first, int) else value
 
-    return {name: type(low)(*map(between, low, known[most][name])) for name, low in known[least].items()}
+    return {
+        name: type(low)(*map(interpolate_value, low, known[most][name])) for name, low in known[least].items()
+    }
 
 
 def measure_request_footprints(request: PlanRequest, rows: int) -> Mapping[str, Footprint]:
-    """Return the operations and memory of each part of the request's model, for micro-batches of this many
-    rows.
+    """Return the operations and memory of each part of the request's model, for
+    micro-batches of ``rows`` rows.
     """
     return measure_footprints(
         request.model, make_shape(request, rows), request.update.precision, request.head
@@ -141,10 +150,12 @@ def measure_request_footprints(request: PlanRequest, rows: int) -> Mapping[str, 
 
 
 class OptimiserCosts(NamedTuple):
-    """Bytes per weight that an optimiser needs and moves.
+    """Bytes per weight that an optimiser keeps, and that it reads and writes.
 
-    moments: size of the moments. moved: bytes read and written in a step.
-    has_change: the step computes the whole change before it applies it, which needs memory for it.
+    moments: bytes of the moments.
+    moved: bytes that are read and written in a step.
+    has_change: whether a step computes the change of all weights before it applies it, which
+        needs additional memory.
     """
 
     moments: int
@@ -153,11 +164,11 @@ class OptimiserCosts(NamedTuple):
 
 
 def find_optimiser_costs(name: str) -> OptimiserCosts:
-    """Return the costs of an optimiser in ``trainer.plugins``, whose state is in fp32.
+    """Return the costs of an optimiser, by its name in ``trainer.plugins``. Its state is in fp32.
 
-    A step reads the gradients for their norm (4 bytes per weight), then reads and writes weights and moments.
-    LAMB computes its change separately, adds weight decay, takes two norms and adds the change to the
-    weights.
+    A step first reads the gradients to compute their norm (4 bytes per weight). Then it reads and writes
+    weights and moments. LAMB computes its change separately, adds weight decay, computes two norms, and adds
+    the change to the weights.
     """
     preset = find("optimiser", name)
     if preset.kind == "sgd":

@@ -1,4 +1,4 @@
-"""Checks whether a split model can be trained here: with this device, these workers, and the plan."""
+"""Checks of whether a split model can be trained with this device, these workers, and the plan."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +16,7 @@ from trainer.splitting.plan.plan import Plan
 from trainer.workers.collective import Collective
 from trainer.workers.worker_group import LAUNCHERS
 
-FREE = (
+SETTINGS_WITHOUT_EFFECT = (
     "hidden_dropout_prob",
     "attention_probs_dropout_prob",
     "initializer_range",
@@ -24,7 +24,9 @@ FREE = (
     "model_type",
     "pad_token_id",
 )
-"""Names of the model settings that do not affect a plan. A run may use a plan made with other values of them.
+"""Names of the model settings that a plan does not depend on.
+
+A run may use a plan that was made with other values of these settings.
 """
 
 _MAKER = "python -m trainer split"
@@ -33,7 +35,7 @@ _MAKER = "python -m trainer split"
 def check_split(strategy: str, device: Device, workers: Collective) -> None:
     """Raise SettingsError if a split model cannot be trained on this device with these workers.
 
-    strategy: sharded or pipelined.
+    strategy: "sharded" or "pipelined".
     """
     update = device.config.update
     takes_parts = not device.ends_updates and not device.compiles_always and device.strategy == "replicated"
@@ -60,13 +62,15 @@ def check_split(strategy: str, device: Device, workers: Collective) -> None:
 
 
 def can_split(device: Device, workers: Collective) -> bool:
-    """Return True if ``check_split`` accepts both strategies."""
+    """Return True if split models can be trained on this device with these workers, with either strategy."""
     strategies = ("sharded", "pipelined")
-    return all(accepts(partial(check_split, strategy, device, workers)) for strategy in strategies)
+    return all(
+        raises_no_settings_error(partial(check_split, strategy, device, workers)) for strategy in strategies
+    )
 
 
-def accepts(work: Callable[[], object]) -> bool:
-    """Return True if the work raises no SettingsError."""
+def raises_no_settings_error(work: Callable[[], object]) -> bool:
+    """Return True if the function raises no SettingsError."""
     try:
         work()
     except SettingsError:
@@ -85,20 +89,20 @@ def can_shard() -> bool:
 
 
 def _has_fully_shard() -> bool:
-    """Return True if PyTorch has fully_shard."""
+    """Return True if this version of PyTorch has the function ``fully_shard``."""
     from torch.distributed import fsdp
 
     return hasattr(fsdp, "fully_shard")
 
 
 def check_pipelining() -> None:
-    """Raise SettingsError if this PyTorch cannot pass micro-batches from stage to stage as needed."""
+    """Raise SettingsError if this version of PyTorch cannot train pipelines as this trainer needs it."""
     can = torch.distributed.is_available() and _has_pipelining()
     require(can, f"strategy pipelined needs a newer torch than {torch.__version__}; 2.13 will do")
 
 
 def _has_pipelining() -> bool:
-    """Return True if PyTorch's pipelining has the options that are used here."""
+    """Return True if PyTorch's pipeline schedules have the options that this trainer uses."""
     try:
         from torch.distributed.pipelining import ScheduleGPipe
     except ImportError:
@@ -118,32 +122,35 @@ def check_fits(
     where: str,
     head: str | None = None,
 ) -> None:
-    """Raise SettingsError if the plan was made for another run than this one. It names the first difference.
+    """Raise SettingsError if the plan was made for a run that differs from this one.
 
-    sequence_length: longest sequence of this run. It may be shorter than the plan's.
-    optimiser: it may differ from the plan's if its moments take as much memory.
-    where: the plan's file. head: type of the model's head (BOTH, WORDS or SMALL, see plan.py). None accepts
-    any head.
+    The error names the first difference.
+
+    devices: number of this run's devices.
+    sequence_length: length of this run's longest sequence. It may be shorter than the plan's.
+    optimiser: name of this run's optimiser. It may differ from the plan's if its moments need as much memory.
+    where: path of the plan's file, for the error message.
+    head: type of the model's head (BOTH, WORDS or SMALL of plan.py). None if any head is accepted.
     """
 
-    def fits(holds: bool, planned: str) -> None:
+    def require_equal(holds: bool, planned: str) -> None:
         require(holds, f"{where}: is a plan for {planned}; make a plan for this run with {_MAKER}")
 
     known = read_model_config(plan.model, where).as_json()
     for name, wanted in model.as_json().items():
         found = f"its {name} is {known[name]}, this run's {wanted}"
-        fits(name in FREE or known[name] == wanted, f"another model: {found}")
+        require_equal(name in SETTINGS_WITHOUT_EFFECT or known[name] == wanted, f"another model: {found}")
     is_same = None in (head, plan.head) or head == plan.head
-    fits(is_same, f"another task: its head is {plan.head}, this run's {head}")
+    require_equal(is_same, f"another task: its head is {plan.head}, this run's {head}")
     parts = f"{len(plan.stages)} (stages) * {plan.copies} (copies)"
-    fits(plan.devices == devices, f"{plan.devices} devices = {parts}, found {devices}")
-    fits(
+    require_equal(plan.devices == devices, f"{plan.devices} devices = {parts}, found {devices}")
+    require_equal(
         sequence_length <= plan.sequence_length,
         f"sequences of {plan.sequence_length} ids, this run's have up to {sequence_length}",
     )
-    fits(precision == plan.precision, f"precision {plan.precision}, this run's is {precision}")
+    require_equal(precision == plan.precision, f"precision {plan.precision}, this run's is {precision}")
     has, needs = (find_optimiser_costs(name).moments for name in (plan.optimiser, optimiser))
-    fits(
+    require_equal(
         has == needs,
         f"optimiser {plan.optimiser}, whose moments take {has} bytes a weight; "
         f"those of {optimiser}, this run's, take {needs}",

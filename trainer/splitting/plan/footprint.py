@@ -1,4 +1,4 @@
-"""Operations and memory of the model's parts, counted by running the real modules on fake tensors.
+"""Operations and memory of the parts of a model, counted by running the real modules on fake tensors.
 
 PyTorch's fake tensors have shapes but no data, so a layer of any size is counted in a fraction of a second.
 """
@@ -32,13 +32,17 @@ class PassWork(NamedTuple):
 class Footprint(NamedTuple):
     """Work and memory of a part of the model for one micro-batch. All memory is in bytes.
 
-    parameters: number of the part's own weights. tied: number of word embeddings that the part reads from the
-    embeddings.
-    kept: memory that is kept from the forward to the backward pass, including ``handed``.
+    parameters: number of weights of the part.
+    tied: number of elements of the word embeddings, if the part uses them although they belong to the
+        embeddings part.
+    forward: operations and memory traffic of the forward pass.
+    backward: operations and memory traffic of the backward pass.
+    kept: memory that is kept from the forward pass to the backward pass. It includes ``handed``.
     handed: size of the tensors that are passed on to the next part.
-    working: additional memory, on top of ``kept``, at the busiest moment of both passes. It includes the
-    micro-batch's gradients of weights, but not the sums over micro-batches that they are added to.
-    cast: 16-bit copies of weights, which ``kept`` includes.
+    working: memory needed in addition to ``kept`` at the busiest moment of both passes. It
+        includes the gradients of weights for this micro-batch, but not the sums over micro-batches
+        to which they are added.
+    cast: size of the 16-bit copies of weights. ``kept`` includes it.
     """
 
     parameters: int
@@ -55,9 +59,11 @@ class Footprint(NamedTuple):
 def measure_footprints(
     config: ModelConfig, shape: Shape, precision: str, head: str
 ) -> Mapping[str, Footprint]:
-    """Return the footprint of each part for micro-batches of this shape.
+    """Return the work and memory of each part of a model, for micro-batches of this shape.
 
-    The keys are the names of ``list_part_names``.
+    The keys are the names that ``list_part_names`` returns.
+    precision: "fp32", "bf16" or "fp16".
+    head: name of the task whose head the model has.
     """
     if shape.attention == "fused":  # the CPU's fused attention kernel does not support dropout
         config = replace(config, attention_probs_dropout_prob=0.0)
@@ -65,16 +71,19 @@ def measure_footprints(
         parts = {name: make_part(name, config, shape, head) for name in list_part_names(config)}
         if shape.attention == "fused":
             for module in (one for part in parts.values() for one in part.modules()):
-                if isinstance(
-                    module, RotaryAttention
-                ):  # fused attention keeps as much memory for a window of tokens as for all tokens
+                # Fused attention keeps the same memory for a window of tokens (local attention) as for all.
+                if isinstance(module, RotaryAttention):
                     module.reach = None
         return {name: measure_part(part, shape, precision) for name, part in parts.items()}
 
 
 def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
-    """Run a part forward and backward and return its footprint. Its tensors may be fake or real."""
-    for weight in part.parameters():  # as after an update's first micro-batch
+    """Run a part forward and backward, and return its work and memory.
+
+    The part's tensors may be fake or real.
+    """
+    # weights already have gradients after the first micro-batch of an update
+    for weight in part.parameters():
         weight.grad = torch.zeros_like(weight)
     dtype = HALVES.get(precision, torch.float32)
     given = tuple(tensor.requires_grad_() for tensor in part.make_input(dtype))
@@ -100,12 +109,14 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
 
 
 class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Dispatch mode that counts the memory of the tensors made in it, real or fake.
+    """Dispatch mode that counts the memory of the tensors that are made while it is active, real or fake.
 
-    now: bytes of all tensors that exist now. peak: the maximum of ``now`` so far, which may be set to another
-    value. moved: bytes that operations read and wrote. Temporary memory inside a kernel is not seen.
-    byte_masks: count a dropout mask as one byte per element, as accelerators store it. On a CPU it has a
-    float per element.
+    Temporary memory inside a kernel is not seen.
+    now: bytes of all tensors that exist at present.
+    peak: maximum of ``now`` so far. It may be set to another value.
+    moved: bytes that operations have read and written.
+    byte_masks: whether a dropout mask counts as one byte per element, as accelerators store it. On a CPU, a
+        mask is a float per element.
     """
 
     def __init__(self, byte_masks: bool = False) -> None:
@@ -117,7 +128,7 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        # A result is new unless it shares storage with an input, as views and in-place results do.
+        # A result needs new memory unless it shares storage with an input, as views and in-place results do.
         results = function(*args, **(kwargs or {}))
         read = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
         made = [one for one in tree_leaves(results) if isinstance(one, Tensor)]
@@ -133,7 +144,7 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return results
 
     def _add(self, tensor: Tensor) -> None:
-        """Count the storage of a tensor, once, and stop counting it when it is freed."""
+        """Count the storage of a tensor unless it is counted already. Stop counting it when it is freed."""
         storage = tensor.untyped_storage()
         key = storage._cdata
         if key in self._sizes:
@@ -144,12 +155,15 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         weakref.finalize(storage, self._drop, key)
 
     def _resize(self, tensor: Tensor, size: int) -> None:
-        """Change the size that is counted for a tensor's storage."""
+        """Change the number of bytes that is counted for a tensor's storage."""
         key = tensor.untyped_storage()._cdata
         if key in self._sizes:
             self.now += size - self._sizes[key]
             self._sizes[key] = size
 
     def _drop(self, key: int) -> None:
-        """Stop counting a storage that has been freed."""
+        """Stop counting a storage that has been freed.
+
+        key: key of the storage in the table of counted storages.
+        """
         self.now -= self._sizes.pop(key)

@@ -1,4 +1,4 @@
-"""The parts of a model that a plan divides: embeddings, single layers, and the heads.
+"""The parts of a model that a plan divides among stages: the embeddings, each layer, and the heads.
 
 Each part can be run alone, to measure its time or memory.
 """
@@ -26,8 +26,10 @@ from trainer.tasks.choice import find_task_class
 from trainer.tasks.pretraining import compute_pretraining_loss
 
 Tensors = tuple[Tensor, ...]
-"""Tensors that a part passes to the next part, of shape (tokens, hidden). In models with norms before the
-layers there is a second tensor, the normed form of the first.
+"""Tensors that a part passes to the next part, each of shape (tokens, hidden).
+
+In models that have their norms before the layers, there is a second tensor, which is the
+first one after the norm.
 """
 
 LAYER, LOCAL = "layer", "local layer"
@@ -37,9 +39,10 @@ LAYER, LOCAL = "layer", "local layer"
 class Shape:
     """The shape of a micro-batch.
 
-    attention: how attention is computed ("fused", "scores" or "flat", see PlanRequest).
-    flat_attention: function that computes attention for flat batches, in which sequences follow one another
-    without padding.
+    masked: number of masked positions per row.
+    attention: how attention is computed: "fused", "scores" or "flat" (explained in ``PlanRequest``).
+    flat_attention: attention function for flat batches, in which sequences follow one
+        another without padding.
     """
 
     rows: int
@@ -50,7 +53,7 @@ class Shape:
 
 
 def make_shape(request: PlanRequest, rows: int, flat_attention: FlatAttention = host_attention) -> Shape:
-    """Return the shape of micro-batches with this many rows."""
+    """Return the shape of micro-batches with ``rows`` rows, for a request."""
     return Shape(
         rows=rows,
         length=request.sequence_length,
@@ -61,11 +64,13 @@ def make_shape(request: PlanRequest, rows: int, flat_attention: FlatAttention = 
 
 
 class ModelPart(nn.Module):
-    """A part of the model that can make random input for itself. ``forward`` takes the output of the part
-    before.
+    """A part of the model that can make random input for itself.
 
-    takes: number of input tensors of ``forward``. seen: average number of tokens that a token attends to.
-    words: the word embeddings that this part shares with the embeddings. None if it shares none.
+    ``forward`` takes the output of the previous part.
+
+    takes: number of input tensors of ``forward``.
+    seen: average number of tokens that a token attends to.
+    words: the word embeddings, if this part shares them with the embeddings part. Otherwise None.
     """
 
     takes = 1
@@ -77,9 +82,9 @@ class ModelPart(nn.Module):
         self.words: nn.Parameter | None = None
 
     def make_input(self, dtype: torch.dtype) -> Tensors:
-        """Return random tensors like the output of the part before.
+        """Return random tensors with the shapes of the previous part's output.
 
-        dtype: the type of the model's products.
+        dtype: type of the tensors.
         """
         return tuple(torch.randn(self._size, dtype=dtype) for _ in range(self.takes))
 
@@ -94,9 +99,8 @@ class EmbeddingsPart(ModelPart):
         self.embeddings: Any = find("encoder", config.encoder_name).embeddings_class(config)
         self._config = config
         tokens = torch.arange(shape.rows * shape.length, dtype=torch.int32)
-        self._words = (
-            tokens % config.vocab_size
-        )  # ids are nearly all different: repeated rows would be read from a cache and be too fast
+        # Make nearly all ids different. Equal ids would be read from a cache, so a lookup would be too fast.
+        self._words = tokens % config.vocab_size
         self._positions, self._types = tokens % shape.length, torch.zeros_like(tokens)
 
     def forward(self, *given: Tensor) -> Tensors:
@@ -112,7 +116,7 @@ class EmbeddingsPart(ModelPart):
 
 
 class LayerPart(ModelPart):
-    """One layer of the encoder. It takes two tensors if norms come first."""
+    """One layer of the encoder. It takes two tensors in models that have their norms before the layers."""
 
     def __init__(self, config: ModelConfig, shape: Shape, number: int) -> None:
         super().__init__(config, shape)
@@ -133,7 +137,7 @@ class LayerPart(ModelPart):
 
 
 def _sequences(shape: Shape) -> Sequences:
-    """Return a batch's sequences, all of the full length, with their attention."""
+    """Return the sequences of a batch, all of full length, with the function for their attention."""
     if shape.attention == "flat":
         ends = torch.arange(shape.rows + 1, dtype=torch.int32) * shape.length
         return Sequences(ends, shape.length, shape.flat_attention)
@@ -143,9 +147,11 @@ def _sequences(shape: Shape) -> Sequences:
 
 
 class HeadsPart(ModelPart):
-    """Everything above the encoder, with the loss. head: the type of head, BOTH, WORDS or SMALL.
+    """Everything above the encoder: pooler, heads and loss.
 
-    A small layer with two outputs per token stands in for the head of any task other than pre-training.
+    For tasks other than pre-training, a small layer with two outputs per token takes the
+    place of the task's head.
+    head: type of the head: BOTH, WORDS or SMALL.
     """
 
     def __init__(self, config: ModelConfig, shape: Shape, head: str) -> None:
@@ -157,7 +163,7 @@ class HeadsPart(ModelPart):
         if self.predictions is not None and config.tie_word_embeddings:
             self.words = nn.Parameter(torch.zeros(config.padded_vocab_size, width))
         self._first, self._masked = first, (first[:, None] + torch.arange(shape.masked)).reshape(-1)
-        # The fields of a batch that the loss reads.
+        # This object has the fields of a batch that the loss function reads.
         self._batch: Any = SimpleNamespace(
             masked_lm_ids=torch.zeros(len(self._masked), dtype=torch.int64),
             masked_lm_weights=torch.ones(len(self._masked)),
@@ -176,7 +182,9 @@ class HeadsPart(ModelPart):
 
 
 def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelPart:
-    """Return the part with this name from ``list_part_names``, on torch's default device.
+    """Return the part of a model that has this name in ``list_part_names``.
+
+    It is created on torch's default device.
 
     head: name of the task whose head the model has.
     """
@@ -188,7 +196,7 @@ def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelP
 
 
 def list_layer_names(config: ModelConfig) -> tuple[str, ...]:
-    """Return a name for each layer. Layers that cost the same time and memory have the same name."""
+    """Return a name for each layer. Layers that need the same time and memory have the same name."""
     if not isinstance(config, ModernBertConfig):
         return (LAYER,) * config.num_hidden_layers
     return tuple(LAYER if config.is_global(number) else LOCAL for number in range(config.num_hidden_layers))
@@ -203,7 +211,7 @@ def list_part_names(config: ModelConfig) -> tuple[str, ...]:
 
 
 def find_head(task: str) -> str:
-    """Return the type of head that the task's models have: BOTH, WORDS or SMALL."""
+    """Return the type of head that models of this task have: BOTH, WORDS or SMALL."""
     model = find_task_class(task).model_class
     if not issubclass(model, BertForMaskedLM):
         return SMALL

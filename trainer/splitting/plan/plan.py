@@ -1,4 +1,4 @@
-"""The plan of a split: how a model, an update's micro-batches and the devices are divided."""
+"""The plan of a split, which says how a model, an update's micro-batches and the devices are divided."""
 
 import json
 from collections.abc import Mapping
@@ -14,49 +14,50 @@ from trainer.config.model_kinds import read_model_config
 FORMAT = "bertdata plan 1"
 
 BOTH, WORDS, SMALL = "masked words and next sentence", "masked words", "a small layer"
-"""The three types of a model's head, which is everything above the encoder.
+"""The three types of a model's head. The head is everything above the encoder.
 
-"A small layer" stands for the head of any fine-tuning task. It has two outputs per token or per sequence, and
-the pooler below it.
+"A small layer" stands for the head of any fine-tuning task. It includes the pooler, and has two outputs per
+token or per sequence.
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Memory:
-    """Peak memory of one device of a stage, in bytes, by purpose.
+    """Memory of one device of a stage at the moment when it needs most, in bytes, by purpose.
 
-    gradients may be 0. With a single micro-batch, gradients are made while activations are freed, so at the
-    moment of peak memory there may be no gradients yet.
+    gradients: may be 0. With a single micro-batch, gradients are made while activations are freed, so there
+        may be none yet at that moment.
+    activations: those of all micro-batches under way (between forward and backward pass),
+        and temporary tensors.
     """
 
     weights: int
     gradients: int
     moments: int
-    activations: int  # of all micro-batches under way, and temporary tensors
+    activations: int  # including temporary tensors
 
     @property
     def total(self) -> int:
-        """Sum over all purposes."""
+        """Sum over all purposes, in bytes."""
         return self.weights + self.gradients + self.moments + self.activations
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StagePlan:
-    """A pipeline stage, and its forecast times and memory.
+    """A pipeline stage, with forecasts of its times and memory.
 
-    It has the layers ``first`` to ``last - 1`` of the encoder. The first stage also has the embeddings, and
-    the last stage the pooler and the heads.
-    recomputes: activations are computed again, layer by layer, in the backward pass (activation
-    checkpointing).
-    sharded: each copy of the stage holds only a part of each weight.
-    All times are in seconds:
-    forward, backward: pass of a micro-batch. backward includes recomputation. In a sharded stage both include
-    gathering weights and scattering gradients.
-    transfer: sending a micro-batch's activations to the next stage, and receiving the gradients of these
-    activations.
-    all_reduce: summing an update's gradients over the copies of the stage. It includes summing the gradients
-    of tied word embeddings over the first and the last stage.
-    step: the optimiser's step.
+    The stage has the layers ``first`` to ``last - 1`` of the encoder. The first stage also has the
+    embeddings. The last stage also has the pooler and the heads. All times are in seconds.
+    recomputes: whether activations are computed again, layer by layer, in the backward pass (activation
+        checkpointing).
+    sharded: whether each copy of the stage holds only some rows of each weight.
+    forward: time of a micro-batch's forward pass. In a sharded stage it includes gathering the weights.
+    backward: time of a micro-batch's backward pass, with recomputation. In a sharded stage it includes
+        gathering the weights and scattering the gradients.
+    transfer: time to send a micro-batch's activations to the next stage, and to receive their gradients.
+    all_reduce: time to sum an update's gradients over the copies of the stage. It includes summing the
+        gradients of tied word embeddings over the first and the last stage.
+    step: time of the optimiser's step.
     """
 
     first: int
@@ -77,19 +78,22 @@ class StagePlan:
 
     @property
     def seconds(self) -> float:
-        """Seconds for which a micro-batch keeps the stage busy."""
+        """Seconds for which one micro-batch keeps the stage busy."""
         return self.forward + self.backward + self.transfer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """A plan: stages, number of copies of each stage, and micro-batches. It uses stages x copies devices.
+    """A plan: the stages, the number of copies of each stage, and the micro-batches.
 
-    An update with m micro-batches takes: the sum of the stages' seconds, plus (m - 1) times the slowest
-    stage's seconds (schedule 1F1B), plus the longest all-reduce with the optimiser's step.
+    It uses stages x copies devices.
+
+    An update with m micro-batches takes the sum of three times. The first is the sum of the stages'
+    ``seconds``. The second is (m - 1) times the slowest stage's ``seconds`` (schedule 1F1B). The third is the
+    longest all-reduce together with the optimiser's step.
     """
 
-    model: Mapping[str, Any]  # ModelConfig.as_json
+    model: Mapping[str, Any]  # result of ModelConfig.as_json
     sequence_length: int
     precision: str
     optimiser: str
@@ -97,44 +101,44 @@ class Plan:
     batch_size: int  # rows per micro-batch
     micro_batches: int  # number of micro-batches per copy and update
     stages: tuple[StagePlan, ...]
-    head: str | None = None  # BOTH, WORDS or SMALL; None in plans of older versions
+    head: str | None = None  # BOTH, WORDS or SMALL. None in plans made by older versions.
 
     @property
     def devices(self) -> int:
-        """Number of devices."""
+        """Number of devices that the plan uses."""
         return len(self.stages) * self.copies
 
     @property
     def examples(self) -> int:
-        """Rows of an update over all devices."""
+        """Number of rows in an update, over all devices."""
         return self.copies * self.micro_batches * self.batch_size
 
     @property
     def strategy(self) -> str:
-        """Strategy that trains with the plan: replicated, sharded or pipelined."""
+        """Name of the strategy that trains with the plan: "replicated", "sharded" or "pipelined"."""
         if len(self.stages) > 1:
             return "pipelined"
         return "sharded" if self.stages[0].sharded else "replicated"
 
     @property
-    def fullest(self) -> int:
-        """Number of the stage that needs the most memory."""
+    def fullest_stage(self) -> int:
+        """Index of the stage that needs the most memory."""
         totals = [stage.memory.total for stage in self.stages]
         return totals.index(max(totals))
 
     @property
     def seconds(self) -> float:
-        """Seconds per update."""
-        return self._span() + max(stage.all_reduce + stage.step for stage in self.stages)
+        """Seconds that an update takes."""
+        return self._passes_seconds() + max(stage.all_reduce + stage.step for stage in self.stages)
 
     @property
     def bubble(self) -> float:
-        """Share of the time between an update's first and last pass in which devices wait, from 0 to 1."""
+        """Share of the time that devices wait, between an update's first and last pass. It is from 0 to 1."""
         busy = self.micro_batches * sum(stage.seconds for stage in self.stages)
-        return 1 - busy / (len(self.stages) * self._span())
+        return 1 - busy / (len(self.stages) * self._passes_seconds())
 
-    def _span(self) -> float:
-        """Return the seconds from the first to the last pass of an update."""
+    def _passes_seconds(self) -> float:
+        """Return the seconds from the start of an update's first pass to the end of its last pass."""
         times = [stage.seconds for stage in self.stages]
         return sum(times) + (self.micro_batches - 1) * max(times)
 
@@ -146,16 +150,16 @@ class Plan:
         return values
 
     def text(self) -> str:
-        """Return the content of a plan's file: JSON with the fields of ``schemas/plan.json``."""
+        """Return the content of a plan's file, which is JSON with the fields of ``schemas/plan.json``."""
         return json.dumps(self.as_json(), indent=1) + "\n"
 
 
-KEPT_PLAN = "plan.json"
+PLAN_FILE = "plan.json"
 """Name of the plan's file in a run's directory."""
 
 
 def read_plan(path: str) -> Plan:
-    """Read a plan from a file. SettingsError names the file and what is wrong."""
+    """Read a plan from a file. Raise SettingsError, with the file and the fault, if that is not possible."""
     values = read_object(path)
     if (found := values.get("format")) != FORMAT:
         if found is None:
@@ -167,9 +171,10 @@ def read_plan(path: str) -> Plan:
 
 
 def parse_plan(values: Mapping[str, Any], where: str) -> Plan:
-    """Return the plan from the values of ``Plan.as_json``.
+    """Return the plan from the values that ``Plan.as_json`` returns.
 
-    SettingsError for unknown keys, and for stages that do not cover all layers without gaps.
+    Raises SettingsError for unknown keys, and for stages that do not cover all layers without gaps.
+    where: path of the plan's file, for the error message.
     """
     known = {name: value for name, value in values.items() if name != "format"}
     try:
@@ -187,6 +192,6 @@ def parse_plan(values: Mapping[str, Any], where: str) -> Plan:
 
 
 def write_plan(path: str, plan: Plan) -> None:
-    """Write the plan to a file, which appears complete or not at all."""
+    """Write the plan to a file. The file appears only when it is complete."""
     with storage.open_output(path) as file:
         file.write(plan.text().encode())

@@ -1,4 +1,7 @@
-"""Measured times of the model's parts, from updates made on the run's devices as the training makes them."""
+"""Measured times of the parts of a model.
+
+They are measured on the run's devices, in updates that are made as in training.
+"""
 
 import time
 from collections import Counter
@@ -27,28 +30,28 @@ from trainer.update.strategy import UpdateNumber, draw_part_seeds
 from trainer.workers.collective import Collective
 
 MOST_TOKENS = 8192
-"""Number of tokens in the largest micro-batch that is measured. Times of larger micro-batches are
-extrapolated linearly.
+"""Number of tokens in the largest micro-batch that is measured.
+
+The times of larger micro-batches are extrapolated linearly.
 """
 
 _LARGE = 1 << 20
-"""Size in bytes from which glibc gets a tensor's memory from the system, and returns it as soon as it is
-freed.
-
-Without this limit, glibc keeps freed memory, up to 50 % of what is in use.
+"""Size in bytes from which glibc gets a tensor's memory from the system and returns it as
+soon as it is freed.
+Without this limit, glibc keeps freed memory of up to 50 % of the memory in use.
 """
 
 REPETITIONS = 5
-"""Number of timed updates, after a first one that is not timed.
+"""Number of updates that are timed, after a first update that is not timed.
 
-The shortest time counts, because other work on the machine can only make an update longer.
+The shortest time is used, because other work on the machine can only make an update longer.
 """
 
 LAYERS = 4
-"""Largest number of layers of the same kind that are run in a measurement.
+"""Largest number of equal layers that are run in a measurement.
 
-Four layers have too many weights for a processor's cache, so the weights are read from memory, as in
-training.
+Four layers have too many weights for a processor's cache. So the weights are read from
+memory, as in training.
 """
 
 Clock = Callable[[], float]
@@ -56,10 +59,10 @@ Clock = Callable[[], float]
 
 
 class Profile(NamedTuple):
-    """Times of an update with a single micro-batch.
+    """Measured times of an update with a single micro-batch.
 
-    passes: times of one part, by the part's name. step: seconds per weight of clipping and the optimiser's
-    step.
+    passes: times of one part with each name.
+    step: seconds per weight that clipping and the optimiser's step take.
     """
 
     passes: Seconds
@@ -69,17 +72,20 @@ class Profile(NamedTuple):
 def measure_costs(
     request: PlanRequest, device: Device, workers: Collective, clock: Clock = time.perf_counter
 ) -> Costs:
-    """Return the costs of the model's parts, with times measured on the device. This takes some seconds.
+    """Return the costs of the model's parts, with times that are measured on the device.
 
-    All workers must call this together, because workers on one machine share caches and memory. All workers
-    get the same result, the costs of the slowest worker, because every update waits for that worker. Updates
-    are timed with the smallest and the largest number of rows that a plan may use and that has at most
-    MOST_TOKENS tokens. Other sizes are interpolated.
+    This takes some seconds.
+
+    All workers must call this together, because workers on one machine share caches and memory. All get the
+    same result, which is that of the slowest worker, because every update waits for it. Updates are timed
+    with two sizes of micro-batches: the smallest and the largest that a plan may use and that have at most
+    MOST_TOKENS tokens. The times of other sizes lie on a line through these two.
+    clock: function that returns the time in seconds.
     """
     rows = sorted({mesh.rows for mesh in list_meshes(request)})
     runnable = [size for size in rows if size * request.sequence_length <= MOST_TOKENS] or rows[:1]
     least, most = runnable[0], runnable[-1]
-    return_memory(device)  # as in training of split models; it slows processors down
+    return_memory(device)  # The training of split models does this too, and it makes processors slower.
     workers.barrier()
     low = high = measure_updates(request, device, least, clock)
     if most > least:
@@ -93,28 +99,26 @@ def measure_costs(
 
 
 def return_memory(device: Device) -> None:
-    """Make this process return freed memory to the system at once. This does not affect accelerators."""
+    """Make this process return freed memory to the system at once. This has an effect only on processors."""
     if device.torch_device.type == HOST.type:
         keep_less_freed_memory(_LARGE)
 
 
 def find_attention(device: Device) -> str:
-    """Return how the device computes attention: "fused", "scores" or "flat". PlanRequest explains these
-    words.
-    """
+    """Return how the device computes attention: "fused", "scores" or "flat", as ``PlanRequest`` explains."""
     if device.torch_device.type != HOST.type:
         return "fused"
     return "scores" if device.config.loading.rows or device.needs_rows else "flat"
 
 
 def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Clock) -> Profile:
-    """Return the least times over several updates on micro-batches of this many rows.
+    """Return the shortest times of several updates on micro-batches of ``rows`` rows.
 
-    If a plan may recompute activations, updates with and without recomputation alternate. The difference of
-    their times is the cost of recomputing.
+    If a plan may compute activations again, updates with and without this recomputation alternate. The
+    difference of their times is the cost of the recomputation.
     """
     updates = TimedUpdates(request, device, rows, clock)
-    updates.run()  # creates the optimiser's moments and loads kernels
+    updates.run()  # not timed: it creates the optimiser's moments and loads kernels
     plain, recomputed = [], []
     for _ in range(REPETITIONS):
         plain.append(updates.run())
@@ -128,28 +132,31 @@ def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Cloc
 
 
 def _find_least_times(updates: Sequence[Profile], name: str) -> PassTimes:
-    """Return the least seconds of each pass of a part over several updates. name: the part's name."""
+    """Return the shortest times of a part's passes among several updates.
+
+    name: name of the part.
+    """
     return PassTimes(*map(min, zip(*(one.passes[name] for one in updates), strict=True)))
 
 
 def _sum_passes(profile: Profile, request: PlanRequest) -> float:
-    """Return the seconds of all passes through the whole model."""
+    """Return the seconds that all passes through the whole model take."""
     passes = [profile.passes[name] for name in ("embeddings", *list_layer_names(request.model), "heads")]
     return sum(times.forward + times.backward for times in passes)
 
 
 def _load_profile(values: dict[str, Any]) -> Profile:
-    """Return the profile that another worker sent."""
+    """Return the profile from the values that another worker has sent as JSON."""
     return Profile({name: PassTimes(*times) for name, times in values["passes"].items()}, values["step"])
 
 
 class TimedUpdates:
-    """Object that makes timed updates of a small model: embeddings, up to LAYERS layers of each kind, and
-    heads.
+    """Object that makes timed updates of a small model: embeddings, up to LAYERS layers of
+    each name, and heads.
 
-    The updates are as in training. Each part seeds its dropout. All forward passes are done before the
-    backward pass starts. Gradients are added to existing gradients. Then the configured clipping is done, and
-    the optimiser changes all weights.
+    The updates are made as in training. The dropout of each part is seeded. All forward passes are made
+    before the backward pass starts. New gradients are added to existing gradients. Then the gradients are
+    clipped as configured, and the optimiser changes all weights.
     """
 
     def __init__(self, request: PlanRequest, device: Device, rows: int, clock: Clock) -> None:
@@ -168,8 +175,8 @@ class TimedUpdates:
     def run(self, *, recomputes: bool = False) -> Profile:
         """Make one update with learning rate 0 and return its times.
 
-        recomputes: True if layers keep only their input after the forward pass, and compute all other
-        activations again in the backward pass.
+        recomputes: whether layers keep only their input after the forward pass, and compute all other
+            activations again in the backward pass.
         """
         self._last = self._clock()
         given, handed = dict[str, Tensors](), dict[str, Tensors]()
@@ -184,14 +191,16 @@ class TimedUpdates:
     def _run_forward(
         self, given: dict[str, Tensors], handed: dict[str, Tensors], recomputes: bool
     ) -> dict[str, float]:
-        """Run all parts forward and return the seconds per part of each name.
+        """Run the forward pass of all parts. Return the seconds that one part of each name takes.
 
-        Parts with the same name form a separate autograd graph, so that their backward pass can be timed
-        separately. The graph's inputs are stored in ``given`` and its outputs in ``handed``, by the parts'
-        name.
+        Parts with the same name form a separate autograd graph, so that their backward pass can
+        be timed separately.
+        given: receives the inputs of each name's graph.
+        handed: receives the outputs of each name's graph.
+        recomputes: whether layers keep only their input.
         """
-        # Detach the inputs of each name's parts, so that its backward pass ends at ``given`` and can be timed
-        # alone. Dividing by the number of parts gives the time of one.
+        # Detach the inputs of the parts with the same name, so that the backward pass ends there and can be
+        # timed alone. The time of one part is the time divided by the number of these parts.
         at = UpdateNumber(0, self._number, self._number)
         seeds = iter(draw_part_seeds(self._device.config.data.seed, at, 0, self._count))
         seconds, tensors = dict[str, float](), Tensors()
@@ -207,10 +216,12 @@ class TimedUpdates:
         return seconds
 
     def _run_backward(self, given: dict[str, Tensors], handed: dict[str, Tensors]) -> dict[str, float]:
-        """Run all parts backward and return the seconds per part of each name.
+        """Run the backward pass of all parts. Return the seconds that one part of each name takes.
 
-        Tensors are removed from ``given`` and ``handed`` as soon as they are no longer needed, to free
-        memory.
+        Tensors are removed from ``given`` and ``handed`` as soon as they are no longer needed,
+        to free their memory.
+        given: inputs of each name's graph.
+        handed: outputs of each name's graph.
         """
         seconds = dict[str, float]()
         (loss,) = handed[next(reversed(self._parts))]
@@ -227,23 +238,23 @@ class TimedUpdates:
         return seconds
 
     def _time_lap(self, tensor: Tensor) -> float:
-        """Wait until the tensor has been computed. Return the seconds since the last call of this method."""
+        """Wait until the tensor has been computed. Return the seconds since the method's previous call."""
         self._device.to_host(tensor.reshape(-1)[:1])
         before, self._last = self._last, self._clock()
         return self._last - before
 
 
 def _run_part(part: ModelPart, device: Device, seed: int, given: Tensors) -> Tensors:
-    """Run a part with seeded dropout."""
+    """Run the forward pass of a part, with seeded dropout."""
     device.seed(seed)
     computed: tuple[Tensor, ...] = part(*given)
     return computed
 
 
 def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, list[ModelPart]]:
-    """Return the parts by name, on the device, with initial weights.
+    """Return lists of the model's parts by name, on the device, with initial weights.
 
-    The heads share the word embeddings if they are tied.
+    The heads use the word embeddings as output weights if the model ties them.
     """
     shape = make_shape(request, rows, device.attention)
     counts = Counter(list_layer_names(request.model))

@@ -1,4 +1,4 @@
-"""The request for a plan, and its meshes: the ways in which devices and an update may be divided."""
+"""The request for a plan, and the meshes, which are the possible ways to divide the devices and an update."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,9 +18,19 @@ from trainer.splitting.plan.rates import DeviceRate, ShardingRate
 class PlanRequest:
     """Everything that determines a plan. Equal requests give equal plans.
 
-    attention: "fused" is a kernel that does not store the scores. "scores" stores a matrix of scores per
-    head, as processors do for padded rows. "flat" is the processors' attention for sequences without padding.
-    SettingsError if the number of stages or copies does not suit the devices and layers.
+    config: the strategy, the limits of the split, and the update settings except the number
+        of examples are used.
+    examples: number of rows per update, over all devices.
+    memory: bytes per device.
+    bandwidth: bytes per second from one device to another.
+    sharding: speeds at which sharded stages exchange data. None means that all are ``bandwidth``.
+    head: name of the task whose head is on the encoder.
+    attention: how attention is computed. "fused" is a kernel that does not store the attention scores.
+        "scores" stores a matrix of scores per head, as processors do for padded rows. "flat" is the
+        processors' method for sequences without padding.
+    may_shard: whether weights can be sharded.
+    may_shard_stages: whether stages of pipelines may be sharded too, if no other plan fits.
+    Raises SettingsError if the number of stages or copies does not suit the devices and layers.
     """
 
     config: Config  # its strategy, split limits, and update settings (except the number of examples) count
@@ -51,12 +61,12 @@ class PlanRequest:
 
     @property
     def split(self) -> SplitSection:
-        """Limits and settings of the split."""
+        """The configured limits and settings of the split."""
         return self.config.split
 
     @property
     def update(self) -> UpdateSection:
-        """Settings of an update."""
+        """The configured settings of an update."""
         return self.config.update
 
     @property
@@ -66,34 +76,40 @@ class PlanRequest:
 
     @property
     def usable_memory(self) -> int:
-        """Bytes of a device that a plan may use."""
+        """Number of bytes of a device that a plan may use. The rest is the configured margin."""
         return int(self.memory * (1 - self.split.memory_margin))
 
     @property
     def masked_slots(self) -> int:
-        """Number of masked positions per row: the configured number, or else 15 % of the positions and at
-        least one.
+        """Number of masked positions per row.
+
+        It is the configured number. If none is configured, it is 15 % of the positions, and at least one.
         """
         configured = None if self.config.is_finetuning else self.config.data.max_predictions_per_seq
         return configured or max(1, -(-self.sequence_length * 15 // 100))
 
     def changed(self, **keys: Any) -> "PlanRequest":
-        """Return a copy with other values for these keys of the configuration."""
+        """Return a copy of the request with other values for some keys of the configuration."""
         return replace(self, config=self.config.changed(**keys))
 
 
 def count_configured_examples(config: Config, devices: int) -> int:
-    """Return the configured rows per update, for this many devices that each have the whole model."""
+    """Return the configured number of rows per update.
+
+    devices: number of devices, each of which counts as if it had the whole model.
+    """
     update = config.update
     return update.global_batch_size or update.examples(update.replicas or devices)
 
 
 class Mesh(NamedTuple):
-    """A way to use the devices: as stages x copies, with a number of micro-batches per copy and update.
+    """A way to use the devices: a number of stages and of copies of each stage, and the
+    division of an update.
 
-    rows: rows of a micro-batch.
-    shards_ends: whether the first and the last stage are both sharded. Both are sharded or neither is,
-    because both may have the tied word embeddings and then add up their gradients.
+    micro_batches: number of micro-batches per copy and update.
+    rows: number of rows of a micro-batch.
+    shards_ends: whether the first and the last stage are sharded. Either both are or neither is, because both
+        may have the tied word embeddings, and then add up their gradients.
     shards_middle: whether the stages in between may be sharded.
     """
 
@@ -104,22 +120,24 @@ class Mesh(NamedTuple):
     shards_ends: bool = False
     shards_middle: bool = False
 
-    def in_flight(self, left: int) -> int:
-        """Return the largest number of micro-batches that are between their forward and backward pass at the
-        same time.
+    def count_in_flight(self, left: int) -> int:
+        """Return how many micro-batches can be between their forward and their backward pass in a stage at
+        the same time.
 
-        left: the stage's number from the end, 1 for the last stage. With fewer micro-batches than stages, all
-        forward passes come before the first backward pass, so it is all of them.
+        If there are fewer micro-batches than stages, all forward passes come before the first backward pass,
+        so these are all micro-batches.
+        left: number of the stage, counted from the end. The last stage has 1.
         """
         return min(left, self.micro_batches) if self.micro_batches >= self.stages else self.micro_batches
 
 
 def list_meshes(request: PlanRequest) -> list[Mesh]:
-    """Return all meshes for the request's devices, with few stages and few micro-batches first.
+    """Return all meshes for the request's devices. Those with few stages and few micro-batches come first.
 
-    Every device is used, and every copy has the same number of micro-batches. The configured limits on the
-    number of micro-batches, and the restriction to powers of two, apply only to pipelines (two or more
-    stages). SettingsError if there is no mesh.
+    Every device is used, and every copy has the same number of micro-batches. The configured limits
+    on the number of micro-batches, and the restriction to powers of two, apply only to pipelines
+    (two or more stages).
+    Raises SettingsError if there is no mesh.
     """
     meshes = [
         mesh for stages in _list_divisors(request.devices) for mesh in _list_meshes_with(request, stages)
@@ -139,11 +157,12 @@ def list_meshes(request: PlanRequest) -> list[Mesh]:
 
 
 def _list_meshes_with(request: PlanRequest, stages: int) -> Iterator[Mesh]:
-    """Yield the meshes with this number of stages."""
+    """Yield the meshes that have this number of stages."""
     split, given = request.split, request.update.batch_size
     copies, is_pipeline = request.devices // stages, stages > 1
     has_powers = split.power_of_two and is_pipeline
-    # Leave out meshes whose stages, copies or strategy the settings exclude, or that are not powers of two.
+    # Leave out meshes that the settings exclude by their stages, copies or strategy, and pipelines whose
+    # numbers are not powers of two.
     asked = (split.stages or stages, split.copies or copies)
     is_kind = request.strategy == "auto" or (request.strategy == "pipelined") == is_pipeline
     if asked != (stages, copies) or not is_kind or stages > request.model.num_hidden_layers:
@@ -155,7 +174,8 @@ def _list_meshes_with(request: PlanRequest, stages: int) -> Iterator[Mesh]:
     must_shard = request.strategy == "sharded"
     may_shard = request.may_shard and copies > 1 and request.strategy != "replicated"
     may_shard = may_shard and (request.may_shard_stages or not is_pipeline)
-    # Divide each copy's rows into micro-batches: 12 rows -> 1 x 12, 2 x 6, 3 x 4, 4 x 3, 6 x 2, 12 x 1.
+    # Divide each copy's rows into micro-batches. For example, 12 rows can be 1 micro-batch of 12 rows, 2 of
+    # 6, 3 of 4, 4 of 3, 6 of 2, or 12 of 1.
     for micro_batches in _list_divisors(rows):
         size = rows // micro_batches
         is_many = split.min_micro_batches <= micro_batches <= split.max_micro_batches

@@ -1,15 +1,15 @@
-"""Search for the fastest division of layers into stages.
+"""Search for the fastest division of the layers into stages.
 
 The search is exact: no other division is faster, whatever the stages cost.
 
-With m micro-batches, a division takes ``sum(t) + (m - 1) * max(t) + max(e)``. Here t is the time for which a
-micro-batch keeps a stage busy, and e is the stage's time after its last micro-batch (all-reduce and
-optimiser).
+With m micro-batches, a division takes the time ``sum(t) + (m - 1) * max(t) + max(e)``. Here t is the time for
+which a micro-batch keeps a stage busy. e is the time that a stage needs after its last micro-batch, for the
+all-reduce and the optimiser. Sums and maxima are taken over the stages.
 
-A sum is easy to minimise by dynamic programming over (stages left, first layer), but the two maxima are not
-sums. So the search sets upper limits for t and e, minimises the sum of t under these limits, and lowers the
-limits from solution to solution until no lower limit can be faster. Times are whole numbers, so that all
-processes find the same division.
+Dynamic programming over (stages left, first layer) easily finds the least sum, but the two maxima are not
+sums. So the search sets upper limits for t and e, and finds the least sum of t under these limits. It lowers
+the limits from solution to solution, until no lower limit can give a faster division. Times are whole
+numbers, so that all processes find the same division.
 """
 
 from collections.abc import Sequence
@@ -20,16 +20,17 @@ from numpy.typing import NDArray
 
 from trainer.splitting.plan.stages import Whole
 
-FAR = 2**61
-"""Value for stages that are not allowed.
+NOT_ALLOWED = 2**61
+"""Value in the tables for stages that are not allowed.
 
-It is larger than every time, and its double still fits into 64 bits.
+It is larger than every time, and twice this value still fits into 64 bits.
 """
 
 
 class Choice(NamedTuple):
-    """A stage of layers ``first`` to ``last - 1``. Its kind, a number from 0 to 3, says whether it recomputes
-    activations and whether it is sharded.
+    """A stage of the layers ``first`` to ``last - 1``.
+
+    kind: number from 0 to 3 that says whether the stage recomputes activations and whether it is sharded.
     """
 
     kind: int
@@ -38,10 +39,12 @@ class Choice(NamedTuple):
 
 
 class LayerDivision(NamedTuple):
-    """A division of the layers into stages, in units of time.
+    """A division of the layers into stages, with its times in units of the search.
 
-    total: sum of the times for which a micro-batch keeps each stage busy. longest: the longest of these
-    times. end: the longest time that a stage needs after its last micro-batch.
+    total: sum of the times for which a micro-batch keeps each stage busy.
+    longest: the longest of these times.
+    end: the longest time that a stage needs after its last micro-batch.
+    stages: the stages from the first to the last.
     """
 
     choices: tuple[Choice, ...]
@@ -50,16 +53,19 @@ class LayerDivision(NamedTuple):
     end: int
 
     def passes(self, micro_batches: int) -> int:
-        """Return the time of all forward and backward passes of an update."""
+        """Return the time that all forward and backward passes of an update take."""
         return self.total + (micro_batches - 1) * self.longest
 
 
 class Search:
-    """Search for a fixed number of stages and of micro-batches.
+    """Search for the fastest division into a fixed number of stages, with a fixed number of micro-batches.
 
-    busy, end: t and e (see the top of this module) of every possible stage, whole numbers of shape (kinds, L
-    + 1, L + 1). Any sum of them must stay below 2^60 / (L^2 + 1).
-    fits: for each stage, from the last to the first, which entries are allowed.
+    busy: table of the times t of every possible stage (see the top of this module). Its shape is
+        (kinds, L + 1, L + 1) for L layers, and its values are whole numbers. Any sum of them must stay
+        below 2^60 / (L^2 + 1).
+    end: table of the times e of every possible stage, with the same shape and limit.
+    fits: for each stage, from the last to the first, a table that says which stages are allowed.
+    micro_batches: number of micro-batches per update.
     solutions: number of dynamic programmes solved so far.
     """
 
@@ -68,55 +74,59 @@ class Search:
     ) -> None:
         self._busy, self._end, self._fits, self._micro_batches = busy, end, fits, micro_batches
         layers = busy.shape[-1] - 1
-        # A key holds two numbers: the stage's time, and below it the square of its length in layers. So the
-        # least sum of keys is the least sum of times, and among equal sums the most even division: 2 + 2
-        # layers (4 + 4 = 8) before 1 + 3 (1 + 9 = 10). Squares sum to at most L^2, so they never carry into
-        # the times.
+        # A key combines two numbers: the stage's time, and in the lower digits the square of its number of
+        # layers. So the least sum of keys has the least sum of times, and among equal sums it is the most
+        # even division. For example, 2 + 2 layers (4 + 4 = 8) are preferred to 1 + 3 layers (1 + 9 = 10). The
+        # squares sum to at most L^2, so they never change the times.
         places = np.arange(layers + 1)
         self._scale = layers**2 + 1
         self._keys = busy * self._scale + np.minimum((places[None, :] - places[:, None]) ** 2, layers**2)
         self.solutions = 0
 
-    def best(self, below: int = FAR) -> LayerDivision | None:
-        """Return the fastest division that takes less than ``below`` units, or None."""
-        least_end = self.find_bottleneck(self._end, FAR)
+    def best(self, below: int = NOT_ALLOWED) -> LayerDivision | None:
+        """Return the fastest division. None if no division takes less than ``below`` units of time."""
+        least_end = self.find_bottleneck(self._end, NOT_ALLOWED)
         if least_end is None:
             return None
-        # Outer loop over the limit of e. The first search, without a limit, finds the division with the
-        # fastest passes. A division with an equal or longer e cannot be better than it. So the next search
+        # The outer loop lowers the limit of e. The first search, without a limit, finds the division with the
+        # fastest passes. Another division can be faster only if its longest e is shorter. So the next search
         # allows only shorter e.
         best: LayerDivision | None = None
-        end_limit = FAR
+        end_limit = NOT_ALLOWED
         while (found := self._find_fastest_passes(end_limit, below - least_end)) is not None:
             passes = found.passes(self._micro_batches)
             if passes + found.end < below:
                 best, below = found, passes + found.end
-            # Under lower limits passes only get slower, and no division has an e below least_end. So stop
-            # when these passes plus least_end already take too long.
+            # Under lower limits the passes only get slower, and no division has a longest e below least_end.
+            # So stop when these passes and least_end together already take too long.
             if passes + least_end >= below:
                 break
             end_limit = found.end - 1
-        # Several divisions may take equally long. Solve once more under the limits of the best to get the
-        # most even of them.
+        # Several divisions may take equally long. Solve once more under the limits of the best division, to
+        # get the most even of them.
         return best and self._find_least_sum(best.longest, best.end)
 
     def find_bottleneck(self, values: Whole, end_limit: int) -> int | None:
         """Return the least possible maximum of ``values`` over the stages of a division.
 
-        Only stages with e <= end_limit are used. None: no division is allowed.
+        None if no division is allowed.
+
+        values: table with a value for every possible stage.
+        end_limit: only stages with e <= end_limit are allowed.
         """
         is_allowed = self._end <= end_limit
-        return find_least_maximum([np.where(fits & is_allowed, values, FAR) for fits in self._fits])
+        return find_least_maximum([np.where(fits & is_allowed, values, NOT_ALLOWED) for fits in self._fits])
 
     def _find_fastest_passes(self, end_limit: int, below: int) -> LayerDivision | None:
-        """Return the division whose passes are fastest, among those with all e <= end_limit.
+        """Return the division with the fastest passes, among the divisions in which each
+        stage has e <= end_limit.
 
-        None: there is no such division, or its passes do not take less than ``below``.
+        None if there is no such division, or if its passes do not take less than ``below`` units of time.
         """
         shortest = self.find_bottleneck(self._busy, end_limit)
         if shortest is None:
             return None
-        quickest = self._find_least_sum(FAR, end_limit)  # no division has a smaller sum of t
+        quickest = self._find_least_sum(NOT_ALLOWED, end_limit)  # no division has a smaller sum of t
         repeats = self._micro_batches - 1
         assert quickest is not None
         if quickest.total + repeats * shortest >= below:
@@ -124,15 +134,15 @@ class Search:
         if not repeats:
             return quickest
         best: LayerDivision | None = None
-        # Inner loop over the limit of t. Start with the smallest possible limit: its solution is usually
-        # close to the optimum and gives a good bound. Then allow the longest t that could still win, and
-        # lower this limit from solution to solution.
-        limit, found = FAR, self._find_least_sum(shortest, end_limit)
+        # The inner loop lowers the limit of t. It starts with the smallest possible limit, whose solution is
+        # usually close to the optimum and gives a good bound. Then it allows the longest t that could still
+        # be faster, and lowers this limit from solution to solution.
+        limit, found = NOT_ALLOWED, self._find_least_sum(shortest, end_limit)
         while found is not None:
             if (passes := found.passes(self._micro_batches)) < below:
                 best, below = found, passes
-            # Even with the least sum of t, a slowest stage above this limit takes ``below`` or more:
-            # quickest.total + repeats * limit < below.
+            # Even with the least sum of t, a division whose slowest stage is above this limit takes ``below``
+            # units or more. The limit follows from quickest.total + repeats * limit < below.
             limit = min(limit, (below - 1 - quickest.total) // repeats)
             if limit <= shortest:
                 break
@@ -141,24 +151,27 @@ class Search:
         return best
 
     def _find_least_sum(self, busy_limit: int, end_limit: int) -> LayerDivision | None:
-        """Return the division with the least sum of t under both limits, or None if there is none.
+        """Return the division with the least sum of t under both limits, or None if no division is allowed.
 
-        Among equal sums it is the most even division.
+        Among divisions with equal sums, it is the most even one.
+        busy_limit: largest t that a stage may have.
+        end_limit: largest e that a stage may have.
         """
         self.solutions += 1
         is_allowed = (self._busy <= busy_limit) & (self._end <= end_limit)
-        keys = [np.where(fits & is_allowed, self._keys, FAR) for fits in self._fits]
+        keys = [np.where(fits & is_allowed, self._keys, NOT_ALLOWED) for fits in self._fits]
         least, best = _solve_tables(keys, np.add)
-        if best[-1][0] >= FAR:
+        if best[-1][0] >= NOT_ALLOWED:
             return None
         choices = self._read_choices(keys, least, best)
         times, ends = ([int(values[choice]) for choice in choices] for values in (self._busy, self._end))
         return LayerDivision(choices, sum(times), max(times), max(ends))
 
     def _read_choices(self, keys: list[Whole], least: list[Whole], best: list[Whole]) -> tuple[Choice, ...]:
-        """Return the stages of the best division, read from the tables of the dynamic programme.
+        """Return the stages of the best division, from the tables that ``_solve_tables`` returns.
 
         Among equally good stages, the shortest is taken.
+        keys: for each stage, from the last to the first, a table with a key per kind, first layer, and end.
         """
         layers = self._busy.shape[-1] - 1
         choices, first = [], 0
@@ -172,29 +185,33 @@ class Search:
 def find_least_maximum(values: Sequence[Whole]) -> int | None:
     """Return the least possible maximum of ``values`` over the stages of a division.
 
-    None if every division contains a stage that is not allowed (FAR).
-
+    None if every division contains a stage that is not allowed (NOT_ALLOWED).
     values: for each stage, from the last to the first, an array of shape (kinds, L + 1, L + 1).
     """
     _, best = _solve_tables(values, np.maximum)
-    return None if best[-1][0] >= FAR else int(best[-1][0])
+    return None if best[-1][0] >= NOT_ALLOWED else int(best[-1][0])
 
 
 def _solve_tables(values: Sequence[Whole], join: np.ufunc) -> tuple[list[Whole], list[Whole]]:
-    """Run the dynamic programme. Return its two tables, as lists by the number of stages that follow.
+    """Run the dynamic programme.
 
-    values: as for ``find_least_maximum``. join: np.add to find the least sum over the stages, np.maximum to
-    find the least maximum. least[k][first, last]: least value over the kinds for a stage of layers first to
-    last - 1 that k stages follow.
-    best[k][first]: least joined value of the layers from ``first`` to the end, divided into k + 1 stages.
+    Return its two lists of tables, with one table per number of stages that follow.
+
+    The table least[k] has at [first, last] the least value over the kinds, for a stage of layers first to
+    last - 1 that k stages follow. The table best[k] has at [first] the best joined value of the layers from
+    ``first`` to the end, divided into k + 1 stages.
+    values: for each stage, from the last to the first, an array of shape (kinds, L + 1, L + 1).
+    join: np.add to find the least sum over the stages, or np.maximum to find the least maximum.
     """
-    # Three layers that take 4, 4 and 9, divided into two stages:
-    #   best[0] = [17, 13, 9, FAR]  the last stage holds all layers from ``first`` on
-    #   best[1][0] for the least maximum: last = 1 -> max(4, 13) = 13, last = 2 -> max(8, 9) = 9, so 9
+    # Example: three layers that take 4, 4 and 9 are divided into two stages.
+    #   best[0] = [17, 13, 9, NOT_ALLOWED], since the last stage has all layers from ``first`` on.
+    #   best[1][0] with the least maximum: the first stage may end before layer 1, max(4, 13) = 13,
+    #   or before layer 2, max(8, 9) = 9. So it is 9.
     least = [value.min(axis=0) for value in values]
     best = [least[0][:, -1]]
     for one in least[1:]:
-        # Join the value of a stage ``first`` to ``last`` - 1 with the best value of the layers from ``last``
-        # on, and take the best ``last``. Clip to FAR, because the sum of many FARs would overflow.
-        best.append(np.minimum(join(one, best[-1][None, :]).min(axis=1), FAR))
+        # Join the value of a stage of layers ``first`` to ``last`` - 1 with the best value of the layers from
+        # ``last`` on, and take the best ``last``. Limit the result to NOT_ALLOWED, because the sum of many
+        # such values would overflow.
+        best.append(np.minimum(join(one, best[-1][None, :]).min(axis=1), NOT_ALLOWED))
     return least, best

@@ -1,4 +1,4 @@
-"""Format a plan as text: a table with a row per stage, then a summary of an update."""
+"""Text about a plan: a table with a row per stage, followed by a summary of an update."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,10 +9,11 @@ _BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def format_plan_lines(plan: Plan, memory: int | None, margin: float, source: str) -> list[str]:
-    """Return a plan as lines of text.
+    """Return a table and a summary of a plan, as lines of text.
 
-    memory: bytes of a device. None if unknown. margin: share of the memory to keep free. source: where the
-    forecast times come from.
+    memory: bytes of a device. None if unknown.
+    margin: share of the memory that must stay free.
+    source: text that says where the forecast times come from.
     """
     rows = list(_list_summary_rows(plan, memory, margin, source))
     width = max(len(label) for label, _ in rows)
@@ -21,8 +22,9 @@ def format_plan_lines(plan: Plan, memory: int | None, margin: float, source: str
 
 
 def _format_heading(plan: Plan) -> str:
-    """Return the first line: size of the model, devices, strategy."""
-    from trainer.splitting.plan.parts import count_weights  # imports torch
+    """Return the first line, with the size of the model, the number of devices, and the strategy."""
+    # imported here because it imports torch, which is slow
+    from trainer.splitting.plan.parts import count_weights
 
     model = read_model_config(plan.model)
     return (
@@ -37,13 +39,13 @@ _HEADS = {
     "gradients": ("gradi-", "ents"),
     "activations": ("activa-", "tions"),
 }
-"""Column names that take two lines."""
+"""Headings of columns that are written on two lines."""
 
 _Column = tuple[str, str, list[str]]
 
 
 def _format_table(plan: Plan) -> list[str]:
-    """Return the headings and a line per stage, aligned to the right."""
+    """Return the lines of the table: headings, then a row per stage, aligned to the right."""
     columns = list(_list_columns(plan))
     cells = [(*_HEADS.get(name, ("", name)), unit, *values) for name, unit, values in columns]
     widths = [max(map(len, column)) for column in cells]
@@ -53,7 +55,7 @@ def _format_table(plan: Plan) -> list[str]:
 
 
 def _list_columns(plan: Plan) -> Iterator[_Column]:
-    """Yield name, unit and values of each column."""
+    """Yield the name, the unit and the values of each column."""
     stages = plan.stages
     yield "stage", "", [str(number) for number in range(len(stages))]
     yield "layers", "", [format_layers(stage) for stage in stages]
@@ -70,7 +72,10 @@ def _list_columns(plan: Plan) -> Iterator[_Column]:
 
 
 def _format_numbers(values: Sequence[float]) -> list[str]:
-    """Return the values as text, all with as many decimals as give the largest value three or four digits."""
+    """Return the values as text, all with the same number of decimals.
+
+    The number is chosen so that the largest value has three or four digits.
+    """
     largest = max(values)
     decimals = next((count for limit, count in ((1000, 0), (10, 1), (1, 2)) if largest >= limit), 3)
     return [f"{value:,.{decimals}f}" for value in values]
@@ -79,9 +84,11 @@ def _format_numbers(values: Sequence[float]) -> list[str]:
 def _list_summary_rows(
     plan: Plan, memory: int | None, margin: float, source: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield label and text of each line below the table.
+    """Yield the label and the text of each line of the summary.
 
-    memory: bytes of a device. margin: share of the memory to keep free. source: where the times come from.
+    memory: bytes of a device. None if unknown.
+    margin: share of the memory that must stay free.
+    source: text that says where the forecast times come from.
     """
     yield "devices", f"{plan.devices} = {len(plan.stages)} (stages) x {plan.copies} (copies)"
     yield (
@@ -106,10 +113,14 @@ def _list_summary_rows(
 
 
 def _describe_fullest_device(plan: Plan, memory: int | None, margin: float) -> str:
-    """Return the memory of the fullest device, compared with the limit."""
-    most = plan.stages[plan.fullest].memory.total
+    """Return text about the memory of the device that needs most, compared with the limit.
+
+    memory: bytes of a device. None if unknown.
+    margin: share of the memory that must stay free.
+    """
+    most = plan.stages[plan.fullest_stage].memory.total
     size, unit = _choose_byte_unit(most)
-    needed, where = f"{most / size:,.4g} {unit}", f"on the fullest device (stage {plan.fullest})"
+    needed, where = f"{most / size:,.4g} {unit}", f"on the fullest device (stage {plan.fullest_stage})"
     if memory is None:
         return f"{needed} {where}"
     limit, there = (f"{number / size:,.4g} {unit}" for number in (memory * (1 - margin), memory))
@@ -117,25 +128,27 @@ def _describe_fullest_device(plan: Plan, memory: int | None, margin: float) -> s
 
 
 def _choose_byte_unit(number: float) -> tuple[float, str]:
-    """Return the largest unit of bytes in which the number is 1 or more."""
+    """Return the largest unit in which a number of bytes is 1 or more, as its size in bytes and its name."""
     return next(((size, unit) for size, unit in _BYTES if number >= size), _BYTES[-1])
 
 
 def format_layers(stage: StagePlan) -> str:
-    """Return the stage's layers, counted from 0: "4" or "4-7"."""
+    """Return the numbers of the stage's layers, from 0, as text: "4" or "4-7"."""
     return _format_range(stage.layers)
 
 
 def format_devices(plan: Plan, stage: int) -> str:
-    """Return the ranks of the devices that have a copy of the stage: "4" or "4-5"."""
+    """Return the ranks of the devices that have a copy of the stage, as text: "4" or "4-5"."""
     return _format_range(range(stage * plan.copies, (stage + 1) * plan.copies))
 
 
 def format_four_digits(value: float) -> str:
-    """Return the value with four digits, or with all digits before the point: "0.05375", "12,345"."""
+    """Return the value as text with four digits, such as "0.05375", or with all digits of the whole
+    part, as in "12,345".
+    """
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _format_range(numbers: range) -> str:
-    """Return the first and last number of a range."""
+    """Return the first and the last number of a range as text, or its only number."""
     return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"

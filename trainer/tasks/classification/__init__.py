@@ -1,1 +1,1 @@
-"""The task of classifying texts or pairs of texts, or of giving each a score."""
+"""Classification: the task that gives each text, or pair of texts, a label or a score."""

@@ -1,4 +1,6 @@
-"""The files of a classification: their usual names, and functions to check, convert and score them."""
+"""The files of a classification task, with their usual names and functions that check,
+convert and score them.
+"""
 
 from argparse import Namespace
 from dataclasses import replace
@@ -12,7 +14,7 @@ from bertdata.errors import SettingsError
 from bertdata.io.terminal import say_error
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.tasks.classification.features import fill_in_settings, make_pair_examples
-from trainer.tasks.classification.head_fit import take_head_labels
+from trainer.tasks.classification.head_fit import adopt_head_labels
 from trainer.tasks.classification.metrics import (
     GuessBaseline,
     describe_dataset_labels,
@@ -28,16 +30,19 @@ from trainer.tasks.classification.presets import (
 )
 from trainer.tasks.classification.reading import (
     convert_labels,
+    find_labels,
     read_pairs,
-    settle_labels,
 )
 from trainer.tasks.data_file import DataFile, read_file
 from trainer.tasks.names import FileNames, find_task_name
-from trainer.tasks.task_data import CheckedFiles, FineTuningData, Making, Scores
+from trainer.tasks.task_data import CheckedFiles, FineTuningData, Scores, SettingsAndMaker
 
 
 class TableData(FineTuningData):
-    """Tables of texts or pairs of texts with labels or scores. Labels are checked while reading."""
+    """Tables of texts, or pairs of texts, with labels or scores.
+
+    The labels are checked while a table is read.
+    """
 
     settings = ClassificationSettings
     refused = (
@@ -51,9 +56,12 @@ class TableData(FineTuningData):
         return [task.files, *task.other_files]
 
     def check_files(self, given: FinetuningSection, files: CheckedFiles) -> dict[str, Any]:
-        """Find the labels, in the order of the head's rows if the head has learned the same labels."""
-        # 1. Find the labels: configured, else the task's, else (only to evaluate) the head's, else the
-        # training file's in sorted order.
+        """Find the labels, and return them as configuration keys.
+
+        If the checkpoint's head has learned the same labels, they get the order of the head's rows.
+        """
+        # 1. Find the labels. The configured labels come first, then the task's, then (only to evaluate) the
+        # head's. If there are none, they are the labels of the training file in sorted order.
         task, head, keys = make_configured_task(given), files.head, dict[str, Any]()
         if task.labels is None and not task.regression:
             if not files.trains and head is not None and head.is_score:
@@ -61,45 +69,50 @@ class TableData(FineTuningData):
             elif not files.trains and head is not None and head.names is not None:
                 task = task.with_labels(head.names)
             elif files.train is not None:
-                task = settle_labels(task, read_pairs(read_file(files.train), task))
+                task = find_labels(task, read_pairs(read_file(files.train), task))
             else:
                 raise SettingsError(
                     f"task {task.name}: its labels are not known without a training file; give --labels"
                 )
-        # 2. With --ignore-mismatched-sizes, drop a head of another size, unless the run is resumed.
+        # 2. With --ignore-mismatched-sizes, drop a head that has a different number of rows, unless the run
+        # is resumed.
         may_draw = given.ignore_mismatched_sizes and files.trains and not files.resumes
         if head is not None and may_draw and head.rows != (len(task.labels or ()) or 1):
             head, keys["new_head"] = None, True
-        # 3. Put the labels into the order of the head's rows. Training data [bad, good] and a head trained on
-        # [good, bad] would otherwise exchange the two labels without an error.
+        # 3. Put the labels into the order of the head's rows. Otherwise training data with labels [bad, good]
+        # and a head that was trained on [good, bad] would exchange the two labels without an error.
         if head is not None:
-            task, lines = take_head_labels(task, head, trains=files.trains, resumes=files.resumes)
+            task, lines = adopt_head_labels(task, head, trains=files.trains, resumes=files.resumes)
             for line in lines:
                 files.tell(line)
         return keys | {"labels": None if task.labels is None else list(task.labels)}
 
     def tell(self, given: FinetuningSection, data: OpenedDataset) -> list[str]:
-        """Return lines for the log: the labels by id with their counts, or the range of the scores."""
+        """Return lines for the log about a dataset of features: its labels with id, name and count, or the
+        range of its scores.
+        """
         return [describe_dataset_labels(make_configured_task(given), data)]
 
     def prepare_configured_features(
         self, given: FinetuningSection, length: int, *, training: bool, labelled: bool
-    ) -> Making:
+    ) -> SettingsAndMaker:
         task = make_configured_task(given)
         sizes = ClassificationSettings(lower_case=given.lower_case is not False, max_seq_length=length)
         return fill_in_settings(task, sizes, labelled=labelled), partial(make_pair_examples, task)
 
     def prepare_requested_features(
         self, given: Namespace, source: DataFile, settings: ClassificationSettings
-    ) -> Making:
-        """Return the settings of the features, and the function that makes them.
+    ) -> SettingsAndMaker:
+        """Return the settings of the features that flags describe, and the function that
+        makes these features.
 
-        Without --labels, the labels are the table's, sorted.
+        If --labels is not given, the labels are those in the table, sorted.
+        settings: settings that follow from the flags alone.
         """
         task, labelled = _make_task_from_flags(given), not given.no_labels
         if labelled:
             found = read_pairs(source, task)
-            task = settle_labels(task, found)
+            task = find_labels(task, found)
             say_error(f"trainer: {source.path}: {describe_labels(task, convert_labels(found.pairs, task))}")
         else:
             task = replace(task, labels=task.labels or ())
@@ -108,10 +121,10 @@ class TableData(FineTuningData):
     def score(self, given: Namespace) -> Scores:
         task = _make_task_from_flags(given)
         found = read_pairs(read_file(given.data), task)
-        task = settle_labels(task, found)
+        task = find_labels(task, found)
         gold = convert_labels(found.pairs, task)
         predicted = read_predictions(read_file(given.predictions), task, len(gold))
-        guess = GuessBaseline.of_labels(task, gold)
+        guess = GuessBaseline.from_labels(task, gold)
         guessed = ", ".join(
             f"{name} {value:.4f}" for name, value in guess.compute_scores(np.asarray(gold)).items()
         )
@@ -120,7 +133,7 @@ class TableData(FineTuningData):
 
 
 def make_configured_task(given: FinetuningSection) -> ClassificationTask:
-    """Return the configured task, with the configured columns and labels."""
+    """Return the configured task, with the configured columns and labels in place of its own."""
     task = TASKS[given.task]
     columns = TableColumns(
         first=given.first_column or task.columns.first,
@@ -137,12 +150,12 @@ def make_configured_task(given: FinetuningSection) -> ClassificationTask:
 
 
 def make_regression_task(task: ClassificationTask) -> ClassificationTask:
-    """Return the task changed so that it learns a score instead of a label."""
+    """Return a copy of the task that learns a score instead of a label."""
     return replace(task, labels=None, regression=True, metrics="correlation")
 
 
 def _make_task_from_flags(given: Namespace) -> ClassificationTask:
-    """Return the task described by the flags of ``features`` and ``score``."""
+    """Return the task that the flags of the commands ``features`` and ``score`` describe."""
     keys = FinetuningSection(
         task=find_task_name(given.task),
         first_column=given.text_column,

@@ -1,7 +1,7 @@
-"""Features of texts and pairs: ``[CLS] first [SEP]`` or ``[CLS] first [SEP] second [SEP]``.
+"""Features of texts and pairs of texts: ``[CLS] first [SEP]`` or ``[CLS] first [SEP] second [SEP]``.
 
-A pair has as many separators between its texts as the tokeniser puts there. Features are written as text for
-audits, or as a dataset.
+The texts of a pair are separated by as many separator tokens as the tokeniser puts there. Features are
+written as text, for checks by eye, or as a dataset.
 """
 
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ Ids = list[int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairFeature:
-    """An example's token ids without padding. The first ``first_length`` ids are segment 0.
+    """The token ids of an example without padding. The first ``first_length`` ids are in segment 0.
 
-    label: id of the label, or score.
+    label: id of the label, or the score.
     """
 
     ids: Ids
@@ -43,9 +43,9 @@ def make_features(
     tokenizer: Tokenizer,
     max_seq_length: int,
 ) -> list[PairFeature]:
-    """Return the features of all examples, in order.
+    """Return the features of all examples, in the order of the examples.
 
-    labels: number of each example's label, or its score, from ``convert_labels``.
+    labels: label ids or scores of the examples, as ``convert_labels`` returns them.
     """
     firsts = tokenizer.encode_each([pair.first for pair in pairs]).lists()
     seconds = tokenizer.encode_each([pair.second or "" for pair in pairs]).lists()
@@ -64,9 +64,9 @@ def make_features(
 
 
 def shorten_pair(first: Ids, second: Ids, limit: int) -> tuple[Ids, Ids]:
-    """Shorten both texts at their ends until they have at most ``limit`` ids together.
+    """Shorten both texts at their ends, until they have at most ``limit`` ids together.
 
-    One id at a time is removed from the longer text, or from the second text if they are equally long.
+    One id at a time is removed from the longer text. If both are equally long, it is removed from the second.
     """
     first_length, second_length = len(first), len(second)
     while first_length + second_length > limit:
@@ -78,7 +78,7 @@ def shorten_pair(first: Ids, second: Ids, limit: int) -> tuple[Ids, Ids]:
 
 
 def pad_feature(feature: PairFeature, length: int, padding_id: int = 0) -> dict[str, Any]:
-    """Return the feature's fields named as in the original programs, padded to ``length`` ids."""
+    """Return the feature's fields, padded to ``length`` ids. They have the names of the original programs."""
     columns = pad_columns(feature.ids, feature.first_length, length, padding_id)
     return {**columns, "label_id": feature.label}
 
@@ -86,9 +86,10 @@ def pad_feature(feature: PairFeature, length: int, padding_id: int = 0) -> dict[
 def fill_in_settings(
     task: ClassificationTask, given: ClassificationSettings, *, labelled: bool
 ) -> ClassificationSettings:
-    """Return the settings with the columns, labels and format of the task's tables filled in.
+    """Return the settings with the columns, labels and format of the task's tables.
 
-    The task's labels must be known. ``settle_labels`` finds them.
+    The task's labels must be known. ``find_labels`` finds them.
+    given: settings in which these fields are still empty.
     labelled: whether labels are read from the table.
     """
     columns = task.columns if labelled or task.test is None else task.test
@@ -106,9 +107,7 @@ def fill_in_settings(
 
 
 def _format_heading_choice(task: ClassificationTask) -> str:
-    """Return "yes" if the user said that tables have a heading, "no" if the user said that they have none,
-    else "".
-    """
+    """Return "yes" or "no" if the user has said whether tables have a heading, otherwise ""."""
     usual = TASKS[task.name].heading
     if (task.heading is not False) == (usual is not False):
         return ""
@@ -121,9 +120,9 @@ def make_pair_examples(
     tokenizer: Tokenizer,
     settings: ClassificationSettings,
 ) -> SourceExamples:
-    """Make the examples of a table's features, in order.
+    """Make the examples of a table's features, in the order of the table's rows.
 
-    settings: settings that are complete, as ``fill_in_settings`` returns them.
+    settings: complete settings, as ``fill_in_settings`` returns them.
     """
     found = read_pairs(source, task, labelled=bool(settings.label_column))
     features = make_features(
@@ -144,7 +143,7 @@ def make_pair_examples(
 def _make_example(feature: PairFeature, *, scored: bool) -> Example:
     """Convert a feature to an example that can be written to a dataset.
 
-    scored: whether the label is a score.
+    scored: whether the feature's label is a score.
     """
     ids, first_length = feature.ids, feature.first_length
     if not scored:

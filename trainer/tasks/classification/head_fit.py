@@ -1,5 +1,6 @@
-"""Fitting a checkpoint's classification head to a task: the order of the head's labels, and the meaning of
-its output.
+"""Functions that fit a checkpoint's classification head to a task.
+
+They find the order of the head's labels, and the meaning of the head's output.
 """
 
 from collections.abc import Sequence
@@ -16,19 +17,22 @@ from trainer.tasks.classification.head_labels import (
 from trainer.tasks.classification.presets import ClassificationTask
 
 NONE, SIGMOID, SOFTMAX = "none", "sigmoid", "softmax"
-"""Functions that turn a head's output into a score or probabilities."""
+"""Names of the functions that turn a head's output into a score or into probabilities."""
 
 
 def find_head_order(names: Sequence[str], task: ClassificationTask) -> tuple[str, ...] | None:
     """Return the task's labels in the order of the head's rows, or None if the head has other labels.
 
-    Case is ignored, as in transformers' run_glue.py, unless two labels differ only in case. The names in
-    Hugging Face's datasets match GLUE's labels too: negative and positive match 0 and 1 of SST-2.
+    Upper and lower case count as equal, as in transformers' run_glue.py, unless two labels differ only in
+    case. The label names in Hugging Face's datasets match GLUE's labels too. For example, negative and
+    positive match 0 and 1 of SST-2.
+    names: label names of the head's rows.
     """
     labels = task.labels or ()
     others = [task.other_names.get(label, label) for label in labels]
-    # Four attempts: the task's labels, then Hugging Face's names for them, each first as they are, then in
-    # lower case. An attempt fits if it maps the head's names to all labels, each once.
+    # Make four attempts: with the task's labels, then with Hugging Face's names for them, each first
+    # unchanged, then in lower case. An attempt succeeds if each of the head's names is one of these labels,
+    # and no two are the same.
     for spelling in (labels, others):
         for changed in (str, str.lower):
             by_name = {changed(name): label for name, label in zip(spelling, labels, strict=True)}
@@ -38,18 +42,19 @@ def find_head_order(names: Sequence[str], task: ClassificationTask) -> tuple[str
     return None
 
 
-def take_head_labels(
+def adopt_head_labels(
     task: ClassificationTask, head: HeadLabels, *, trains: bool, resumes: bool = False
 ) -> tuple[ClassificationTask, list[str]]:
     """Return the task with its labels in the order of the head's rows, and lines for the log.
 
-    If the head's labels have other names, they are matched by their order, as in transformers, with a
-    warning. DataError for a head of another size.
-    trains: whether the head will be trained, so that the error can recommend a new head.
-    resumes: whether the run continues, so that its labels cannot change.
+    If the head's labels have other names, they are matched by their order, as in
+    transformers, with a warning.
+    trains: whether the head will be trained. The error can then recommend a new head.
+    resumes: whether the run is resumed, so that its labels cannot change.
+    Raises DataError for a head with a different number of rows.
     """
     wanted = "a score" if task.regression else f"{len(task.labels or ())} labels"
-    # 1. The sizes must agree, and a head that gives a score cannot learn labels.
+    # 1. The numbers of rows and labels must be equal, and a head that gives a score cannot learn labels.
     fits = head.rows == 1 if task.regression else head.rows == len(task.labels or ())
     if not fits or (head.is_score and not task.regression):
         names = f" ({list_labels(task.labels)})" if task.labels else ""
@@ -64,7 +69,7 @@ def take_head_labels(
         )
     if task.regression or head.names is None:
         return task, lines
-    # 2. Match the head's names with the task's labels.
+    # 2. Match the names of the head's labels with the task's labels.
     ordered = find_head_order(head.names, task)
     if ordered is None:
         hint = "; --new-head draws another" if trains and not resumes else ""
@@ -79,8 +84,11 @@ def take_head_labels(
 
 
 def _advise_on_head_size(task: ClassificationTask, head: HeadLabels, *, trains: bool, resumes: bool) -> str:
-    """Return the end of an error about a head whose number of rows is not the number of labels: what the user
-    can do.
+    """Return what the user can do about a head whose number of rows is not the number of labels.
+
+    The text is the end of an error message.
+    trains: whether the head will be trained.
+    resumes: whether the run is resumed.
     """
     if resumes:
         return "; a run keeps its labels: begin another one, in another --output-dir"
@@ -93,26 +101,28 @@ def _advise_on_head_size(task: ClassificationTask, head: HeadLabels, *, trains: 
 
 
 class HeadReading(NamedTuple):
-    """How to read a head's output: the label of each row, and the function that makes probabilities of it."""
+    """How to read a head's output.
+
+    It has the label of each row, and the name of the function that turns the output into probabilities.
+    """
 
     names: tuple[str, ...]
     function: str
 
 
-def read_head(task: ClassificationTask, head: HeadLabels, *, given: bool) -> HeadReading:
-    """Return how to read the head's output.
+def find_head_reading(task: ClassificationTask, head: HeadLabels, *, given: bool) -> HeadReading:
+    """Return how to read the output of a checkpoint's head.
 
-    Where the task does not decide, transformers' pipeline is followed.
-
-    The head's labels override those of a GLUE task, whose order may differ. DataError for a head of another
-    size.
+    Where the task does not determine it, transformers' pipeline is followed. The head's labels replace the
+    labels of a GLUE task, because the head may have them in a different order.
     given: whether the user has set the task's labels.
+    Raises DataError for a head with a different number of rows.
     """
     if task.regression:
-        take_head_labels(task, head, trains=False)
+        adopt_head_labels(task, head, trains=False)
         return HeadReading(make_default_label_names(head.rows), NONE)
     if task.labels is not None:
-        task, _ = take_head_labels(task, head, trains=False)
+        task, _ = adopt_head_labels(task, head, trains=False)
     names = task.labels if given or head.names is None else head.names
     if head.problem == REGRESSION:
         raise DataError(f"{head.path}: has a head of {head.rows} scores, which no task here has")

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 REGRESSION, MULTI_LABEL = "regression", "multi_label_classification"
 SINGLE_LABEL = "single_label_classification"
 PROBLEMS = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
-"""Values of transformers' problem_type."""
+"""Values that problem_type can have in transformers' config.json."""
 
 MOST_SHOWN = 20
-"""Most labels that a line of text lists. Of further labels, it shows only the number."""
+"""Largest number of labels that are listed in a message. Of further labels only the number is shown."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeadLabels:
-    """The labels of a classification head.
+    """The labels of a checkpoint's classification head.
 
-    path: the checkpoint, for messages.
-    rows: number of outputs.
-    names: label of each row. None: unknown, or only LABEL_0, LABEL_1 and so on.
-    problem: transformers' problem_type, or None if the checkpoint does not have it.
+    path: path of the checkpoint, for messages.
+    rows: number of the head's outputs.
+    names: label of each row. None if unknown, or if the names are only LABEL_0, LABEL_1 and so on.
+    problem: transformers' problem_type. None if the checkpoint does not have it.
     """
 
     path: str
@@ -29,12 +29,12 @@ class HeadLabels:
 
     @property
     def is_score(self) -> bool:
-        """Whether the head has a single output, which is a score."""
+        """True if the head has a single output, which is a score."""
         return self.problem == REGRESSION and self.rows == 1
 
     @property
     def description(self) -> str:
-        """The labels as text: ``for 2 labels (good, bad)`` or ``for a score``."""
+        """Text about the labels, such as ``for 2 labels (good, bad)`` or ``for a score``."""
         if self.is_score:
             return "for a score"
         what = "for 1 label or a score" if self.rows == 1 else f"for {self.rows} labels"
@@ -42,16 +42,19 @@ class HeadLabels:
 
 
 def make_default_label_names(rows: int) -> tuple[str, ...]:
-    """Return the names that transformers gives to unnamed labels."""
+    """Return the names that transformers gives to labels without names: LABEL_0, LABEL_1 and so on."""
     return tuple(f"LABEL_{row}" for row in range(rows))
 
 
 def list_labels(labels: Sequence[str]) -> str:
-    """Return the labels as text, with a count in place of all after the first 20."""
+    """Return the labels as text. If there are more than 20, the others are only counted."""
     more = [f"{len(labels) - MOST_SHOWN} more"] if len(labels) > MOST_SHOWN else []
     return ", ".join([*map(quote_label, labels[:MOST_SHOWN]), *more])
 
 
 def quote_label(label: str) -> str:
-    """Return the label, quoted if it could be misread: empty, with blanks at its ends, or with commas."""
+    """Return the label.
+
+    It is quoted if it could be misread, because it is empty, or has commas or blanks at its ends.
+    """
     return label if label == label.strip() and label and "," not in label else repr(label)

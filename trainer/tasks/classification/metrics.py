@@ -1,5 +1,6 @@
-"""GLUE's metrics, predictions in files, and a baseline that guesses the most frequent label without reading
-the text.
+"""GLUE's metrics, files of predictions, and a baseline.
+
+The baseline always guesses the most frequent label, without reading the text.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bertdata.dataset.label_counts import Frequencies, quote_guess
+from bertdata.dataset.label_counts import Frequencies, quote_baseline
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import InputError
 from bertdata.examples.columns import Array
@@ -21,10 +22,11 @@ Metric = Callable[[Array, Array], dict[str, float]]
 
 
 def score_labels(metrics: str, predicted: Labels, gold: Labels) -> dict[str, float]:
-    """Compute the metrics of a task.
+    """Return the metrics of a task for predictions.
 
-    metrics: name in METRICS, such as "matthews".
-    predicted, gold: label ids, or scores, in the same order.
+    metrics: name of the metrics in METRICS, such as "matthews".
+    predicted: predicted label ids or scores.
+    gold: correct label ids or scores, in the same order.
     """
     assert len(predicted) == len(gold) > 0, f"{len(predicted)} predictions for {len(gold)} labels"
     measure, _ = METRICS[metrics]
@@ -32,12 +34,12 @@ def score_labels(metrics: str, predicted: Labels, gold: Labels) -> dict[str, flo
 
 
 def compute_accuracy(predicted: Array, gold: Array) -> dict[str, float]:
-    """Return acc, the share of correct labels."""
+    """Return the metric acc, which is the share of correct labels."""
     return {"acc": float((predicted == gold).mean())}
 
 
 def compute_accuracy_and_f1(predicted: Array, gold: Array) -> dict[str, float]:
-    """Return acc, f1 of label 1, and their mean acc_and_f1."""
+    """Return the metrics acc, f1 (of label 1), and acc_and_f1, which is the mean of both."""
     acc = compute_accuracy(predicted, gold)["acc"]
     right = int(((predicted == 1) & (gold == 1)).sum())
     found = int((predicted == 1).sum()) + int((gold == 1).sum())
@@ -46,13 +48,17 @@ def compute_accuracy_and_f1(predicted: Array, gold: Array) -> dict[str, float]:
 
 
 def compute_matthews(predicted: Array, gold: Array) -> dict[str, float]:
-    """Return mcc, Matthews' correlation of two labels. It is 0.0 if either side has only one label."""
+    """Return the metric mcc, which is Matthews' correlation for two labels.
+
+    It is 0.0 if all predicted labels or all correct labels are equal.
+    """
     return {"mcc": _correlate((predicted == 1).astype(float), (gold == 1).astype(float))}
 
 
 def compute_correlations(predicted: Array, gold: Array) -> dict[str, float]:
-    """Return Pearson's and Spearman's correlation and their mean. They are 0.0 if all predictions or all gold
-    scores are equal.
+    """Return Pearson's correlation, Spearman's correlation, and their mean.
+
+    They are 0.0 if all predicted scores or all correct scores are equal.
     """
     pearson = _correlate(predicted, gold)
     spearman = _correlate(_rank_values(predicted), _rank_values(gold))
@@ -67,7 +73,7 @@ def _correlate(a: Array, b: Array) -> float:
 
 
 def _rank_values(values: Array) -> Array:
-    """Return the rank of each value. Equal values share the mean of their ranks."""
+    """Return the rank of each value. Equal values get the mean of their ranks."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     means: Array = last - (counts - 1) / 2
@@ -80,15 +86,16 @@ METRICS: dict[str, tuple[Metric, tuple[str, ...]]] = {
     "matthews": (compute_matthews, ("mcc",)),
     "correlation": (compute_correlations, ("pearson", "spearmanr", "corr")),
 }
-"""For each value of ClassificationTask.metrics, the function that computes them and its results' names."""
+"""For each value of ``ClassificationTask.metrics``, the function for the metrics, and their names.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GuessBaseline:
-    """The baseline that does not read the text: always the most frequent label, or always the mean score.
+    """A baseline that does not read the text, and always guesses the most frequent label or the mean score.
 
-    counts: number of examples of each label. Empty for scores.
-    mean: mean score. None for labels.
+    counts: number of examples with each label. Empty for scores.
+    mean: mean of the scores. None for labels.
     """
 
     task: ClassificationTask
@@ -96,15 +103,15 @@ class GuessBaseline:
     mean: float | None = None
 
     @classmethod
-    def of_labels(cls, task: ClassificationTask, labels: Labels) -> Self:
-        """Return the baseline for these label ids or scores."""
+    def from_labels(cls, task: ClassificationTask, labels: Labels) -> Self:
+        """Return the baseline for a set of label ids or scores."""
         found = np.asarray(labels)
         if task.regression:
             return cls(task=task, mean=float(found.mean()))
         return cls(task=task, counts=np.bincount(found, minlength=len(task.labels or ())).tolist())
 
     def as_json(self) -> dict[str, Any]:
-        """Return the arguments with which this class is made, except ``task``."""
+        """Return the arguments of this class, except ``task``, as JSON values."""
         return {"counts": self.counts, "mean": self.mean}
 
     @property
@@ -113,25 +120,29 @@ class GuessBaseline:
         if self.mean is not None:
             return f"{self.mean:.3f}"
         label = Frequencies(self.counts).most_frequent
-        return quote_guess(self.task.labels[label] if self.task.labels else str(label))
+        return quote_baseline(self.task.labels[label] if self.task.labels else str(label))
 
     @property
     def description(self) -> str:
-        """The baseline as text for a log."""
+        """Text about the baseline for a log."""
         if self.mean is not None:
             return f"the mean score is {self.name}"
         return f"{self.name} is the label of {Frequencies(self.counts).share:.1%}"
 
     def compute_scores(self, gold: Array) -> dict[str, float]:
-        """Return the task's metrics for predicting the guess for every example."""
+        """Return the task's metrics for a prediction that is the guess for every example.
+
+        gold: correct label ids or scores.
+        """
         guess = Frequencies(self.counts).most_frequent if self.mean is None else self.mean
         return score_labels(self.task.metrics, np.full_like(gold, guess), gold)
 
     def compute_loss(self, gold: Array) -> float:
         """Return the baseline's mean loss on these labels or scores.
 
-        For labels, the baseline predicts each label with a probability equal to its share of all labels. For
-        scores, it predicts the mean of all scores.
+        For labels, the predicted probability of each label is its share of all labels. For scores, the
+        prediction is the mean of all scores.
+        gold: correct label ids or scores.
         """
         if self.mean is not None:
             return float(((gold - self.mean) ** 2).mean())
@@ -139,19 +150,24 @@ class GuessBaseline:
 
 
 def count_labels(task: ClassificationTask, data: OpenedDataset) -> GuessBaseline:
-    """Return the baseline from the labels or scores in a dataset of features."""
-    return GuessBaseline.of_labels(task, _read_all_labels(task, data))
+    """Return the baseline that follows from the labels or scores in a dataset of features."""
+    return GuessBaseline.from_labels(task, _read_all_labels(task, data))
 
 
 def describe_dataset_labels(task: ClassificationTask, data: OpenedDataset) -> str:
-    """Return each label's id, name and count in a dataset of features as text, or the range of the scores."""
+    """Return text about a dataset of features: the id, name and count of each label, or the
+    range of the scores.
+    """
     return describe_labels(task, _read_all_labels(task, data))
 
 
 def describe_labels(task: ClassificationTask, found: Labels) -> str:
-    """Return each label's id, name and count as text, or the range of the scores.
+    """Return text with the id, name and count of each label, or with the range of the scores.
+
+    For example, with two labels::
 
         labels by number: 0 bad (28), 1 good (20)
+
     found: label ids, or scores.
     """
     if task.regression:
@@ -166,14 +182,14 @@ def describe_labels(task: ClassificationTask, found: Labels) -> str:
 
 
 def _read_all_labels(task: ClassificationTask, data: OpenedDataset) -> Array:
-    """Return the label ids, or scores, of all examples in a dataset of features."""
+    """Return the label ids or scores of all examples in a dataset of features."""
     return np.concatenate(
         [_read_batch_labels(batch, task) for shard in data.shards for batch in data.batches(shard)]
     )
 
 
 def _read_batch_labels(batch: Any, task: ClassificationTask) -> Array:
-    """Return the label ids of a batch, or its scores, whose bits are stored as two halves."""
+    """Return the label ids or scores of a batch. The bits of a score are stored as two halves."""
     if not task.regression:
         return np.asarray(batch.label_ids, np.int64)
     bits = np.asarray(batch.score_highs, np.uint32) << 16 | np.asarray(batch.score_lows, np.uint32)
@@ -186,7 +202,7 @@ _HEADING = "index\tprediction"
 def format_predictions(predicted: Sequence[int | float], task: ClassificationTask) -> str:
     """Return a tab-separated table with the index and the prediction of each example.
 
-    Labels appear by name.
+    Labels are written with their names.
     """
     names = task.labels
     lines = [_HEADING]
@@ -196,13 +212,16 @@ def format_predictions(predicted: Sequence[int | float], task: ClassificationTas
 
 
 def read_predictions(file: DataFile, task: ClassificationTask, count: int) -> list[int | float]:
-    """Read the predicted label ids, or scores, of ``count`` examples.
+    """Read the predicted label ids or scores of ``count`` examples from a file.
 
     The file has one of three forms:
+
     - the heading ``index prediction``, then an index and a prediction per line (run_glue.py)
     - a label or a score per line
-    - on each line, a probability for each label (run_classifier.py). The most probable label counts.
-    InputError names the line.
+    - a probability for each label on each line (run_classifier.py). The label with the highest
+      probability is taken.
+
+    Raises InputError that names the line.
     """
     name, lines = file.path, file.text("predictions, one a line").splitlines()
     indexed = bool(lines) and lines[0] == _HEADING
@@ -216,7 +235,11 @@ def read_predictions(file: DataFile, task: ClassificationTask, count: int) -> li
 
 
 def _parse_prediction(row: list[str], where: str, labels: Sequence[str]) -> int | float:
-    """Return the label id in a row of predictions, or its score if there are no labels."""
+    """Return the label id in a row of predictions, or the score if the task has no labels.
+
+    where: file and line of the row, for the error message.
+    labels: the task's labels. Empty for scores.
+    """
     if len(row) == len(labels) > 1:
         probabilities = [_parse_number(value, where) for value in row]
         return probabilities.index(max(probabilities))
@@ -231,7 +254,7 @@ def _parse_prediction(row: list[str], where: str, labels: Sequence[str]) -> int 
 
 
 def _parse_number(text: str, where: str) -> float:
-    """Return the number in a text. InputError otherwise."""
+    """Return the number in a text. Raise InputError if the text is not a number."""
     try:
         return float(text)
     except ValueError:

@@ -1,4 +1,6 @@
-"""Classification tasks by name, with columns, labels and metrics, and the settings of features."""
+"""The known classification tasks by name, with their columns, labels and metrics, and the
+settings of features.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +13,10 @@ from trainer.tasks.names import FileNames
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableColumns:
-    """Columns of a table, as names or as numbers from 0: first text, second text if any, label."""
+    """The columns of a table that a task reads, by name or by number from 0.
+
+    second: column of the second text. None for single texts.
+    """
 
     first: str
     second: str | None = None
@@ -20,19 +25,19 @@ class TableColumns:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClassificationTask:
-    """A task over texts or pairs of texts.
+    """A task that classifies texts or pairs of texts.
 
-    labels: in the order of their ids. None: the sorted labels of the training file.
-    other_names: for each label, its name in Hugging Face's dataset of the task, if different.
-    regression: whether the label is a score.
-    metrics: name in ``metrics.METRICS``.
-    heading: whether the table begins with the names of its columns. None: not known, so a heading is assumed,
-    with a warning if the columns are numbers only.
-    test: columns of files without labels, if they differ. Such files have a heading.
-    quoting: meaning of double quotes. None: depends on the file's extension.
-    skips_short: leave out rows with too few columns, which QQP has.
-    files: names of the training, development and test tables. other_files: the names in other published
-    distributions of the task's data.
+    labels: labels in the order of their ids. None means the sorted labels of the training file.
+    other_names: for each label its name in Hugging Face's dataset of the task, if that is different.
+    regression: whether the task learns a score instead of a label.
+    metrics: name of the metrics in ``metrics.METRICS``.
+    heading: whether a table begins with the names of its columns. None if this is not known. A heading is
+        then assumed, with a warning if the columns are given by numbers only.
+    test: columns of files without labels, if they differ from the other files. Such files have a heading.
+    quoting: meaning of double quotes. None means that the file's extension decides.
+    skips_short: whether rows with too few columns are left out. The task QQP has such rows.
+    files: usual names of the training, development and test tables.
+    other_files: their names in other published distributions of the task's data.
     is_known: False for a user's own table, whose rows may not be longer than the heading.
     """
 
@@ -51,7 +56,7 @@ class ClassificationTask:
     is_known: bool = True
 
     def with_labels(self, labels: tuple[str, ...]) -> "ClassificationTask":
-        """Return the task with these labels."""
+        """Return a copy of the task with these labels."""
         return replace(self, labels=labels)
 
 
@@ -122,14 +127,14 @@ TASKS = {
         ),
     )
 }
-"""GLUE's tasks, and ``classification`` for a user's own table."""
+"""GLUE's tasks by name, and the task ``classification`` for a user's own table."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClassificationSettings(ExampleSettings):
     """Everything that determines the features of a table, except the file and the vocabulary.
 
-    labels: in the order of their ids, empty for scores.
+    labels: labels in the order of their ids. Empty for scores.
     """
 
     objective: str = setting("classification", "objective of the examples")
@@ -144,8 +149,9 @@ class ClassificationSettings(ExampleSettings):
     heading: str = setting("", "yes or no, the table has a heading; empty: as the task has it")
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings by name. The settings ``quoting`` and ``heading`` are omitted unless the user
-        has set them.
+        """Return the settings by name.
+
+        The settings ``quoting`` and ``heading`` are left out if the user has not set them.
         """
         found = ExampleSettings.as_json(self)
         for name in ("quoting", "heading"):

@@ -20,21 +20,21 @@ _NUMBER = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?")
 _JSON = (".jsonl", ".json")
 
 Row = Mapping[str, str]
-"""A row's values by column name. Rows of TSV and CSV have them by number from 0 too."""
+"""Values of a table's row by column name. In TSV and CSV, also by column number from 0, as text."""
 
 
 def read_rows(
     file: DataFile, *, heading: bool = True, quoting: str | None = None, strict: bool = False
 ) -> Iterator[tuple[str, Row]]:
-    """Yield each row of a table with its place, ``FILE: line N``.
+    """Yield each row of a table after its place in the file, which is the text ``FILE: line N``.
 
-    The file's extension decides: CSV, JSON, else TSV.
-
-    A byte-order mark is dropped, and empty lines are no rows. All values are texts. Other JSON values are
-    written as JSON. InputError names the line, what was found and what was expected.
+    The file's extension decides the format: CSV, JSON lines, or else TSV. A byte-order mark is removed, and
+    empty lines are skipped. All values are texts. JSON values that are not texts are converted to JSON.
     heading: whether the first row of TSV and CSV names the columns.
-    quoting: csv or none. None means csv for CSV, none for TSV.
-    strict: refuse rows of a TSV that are longer than the first. For CSV they are always refused.
+    quoting: "csv" if double quotes enclose values, "none" if they are ordinary characters. None means "csv"
+        for CSV files and "none" for TSV files.
+    strict: whether rows of a TSV file may not be longer than the first row. In CSV files they never may.
+    Raises InputError that names the line, what was found, and what was expected.
     """
     name, text = file.path, file.text("a table in UTF-8")
     if name.endswith(_JSON):
@@ -44,7 +44,7 @@ def read_rows(
 
 
 def _split_rows(text: str, name: str, is_csv: bool, quoting: str | None) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, list of values) for each row of a TSV or CSV text."""
+    """Yield the line number and the list of values of each row of a TSV or CSV text."""
     data = text.encode()
     delimiting = find_delimiting(data[:HEAD_BYTES], name, "csv" if is_csv else "tsv", quoting=quoting)
     for row in RowReader(io.BytesIO(data), delimiting, len(data) + 1):
@@ -56,9 +56,10 @@ def _split_rows(text: str, name: str, is_csv: bool, quoting: str | None) -> Iter
 def _name_columns(
     rows: Iterator[tuple[int, list[str]]], name: str, heading: bool, *, strict: bool
 ) -> Iterator[tuple[str, Row]]:
-    """Yield (``FILE: line N``, values by column) for each row.
+    """Yield the place (``FILE: line N``) and the values by column of each row.
 
-    strict: refuse rows longer than the first. GLUE's own readers accept such rows.
+    heading: whether the first row names the columns.
+    strict: whether rows may not be longer than the first. GLUE's own readers accept longer rows.
     """
     columns = next(rows, (0, []))[1] if heading else []
     most, reason = len(columns), "as the heading has columns"
@@ -80,7 +81,9 @@ def _name_columns(
 
 
 def _read_json_objects(text: str, name: str) -> Iterator[tuple[str, Row]]:
-    """Yield (``FILE: line N``, values by key) for each line, which contains a JSON object."""
+    """Yield the place (``FILE: line N``) and the values by key of each line, which must
+    contain a JSON object.
+    """
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -93,22 +96,25 @@ def _read_json_objects(text: str, name: str) -> Iterator[tuple[str, Row]]:
 
 
 def _convert_to_text(value: Any) -> str:
-    """Return a JSON value as the text of a table's cell: texts unchanged, other values as JSON."""
+    """Return a JSON value as the text of a table's cell.
+
+    Texts are unchanged, and other values are written as JSON.
+    """
     if isinstance(value, str | NumberText):
         return str(value)
     return json.dumps(value, default=str)
 
 
 def _is_null_or_nan(value: Any) -> bool:
-    """Return whether the value is null, or NaN, which pandas writes for null."""
+    """Return True if the value is null, or the NaN that pandas writes instead of null."""
     return value is None or value != value
 
 
 @dataclass(frozen=True, slots=True)
 class TextPair:
-    """One or two texts with their label.
+    """An example of one or two texts with its label.
 
-    label: as in the table, or None if it is not read.
+    label: the label as it is written in the table. None if labels are not read.
     """
 
     first: str
@@ -119,10 +125,10 @@ class TextPair:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelledTable:
-    """The examples of a table, in order.
+    """The examples of a table, in the order of its rows.
 
-    skipped: places of rows left out because they lack columns.
-    heading: the first row, if it was assumed to be the heading.
+    skipped: places of the rows that were left out because they lack columns.
+    heading: the first row, if it was only assumed to be the heading.
     """
 
     name: str
@@ -131,7 +137,7 @@ class LabelledTable:
     heading: list[str] | None = None
 
     def warnings(self) -> list[str]:
-        """Return warnings about rows that are not used as examples."""
+        """Return warnings about rows that were not used as examples."""
         found = []
         if self.heading is not None:
             found.append(
@@ -147,9 +153,10 @@ class LabelledTable:
 
 
 def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = True) -> LabelledTable:
-    """Read the examples of a table. InputError names a row that lacks a column.
+    """Read the examples of a table.
 
-    labelled: False for a table without labels, or if they are not needed.
+    labelled: whether labels are read. False for a table without labels, or if labels are not needed.
+    Raises InputError that names the row if a row lacks a column.
     """
     columns, has_heading = task.columns, task.heading is not False
     if not labelled and task.test is not None:
@@ -178,11 +185,12 @@ def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = Tru
 def _find_assumed_heading(
     file: DataFile, task: ClassificationTask, pairs: list[TextPair], labelled: bool
 ) -> list[str] | None:
-    """Return the first row if it is only assumed to be the heading.
+    """Return the first row if it is only assumed to be the heading, otherwise None.
 
-    Return None if the columns are set by name, since the table must then have a heading.
-
-    InputError if the row's label shows that it is an example.
+    If the columns are given by name, the table must have a heading, so nothing is assumed.
+    pairs: the examples of the table.
+    labelled: whether labels are read.
+    Raises InputError if the label in the first row shows that this row is an example.
     """
     columns = task.columns
     used = [columns.first, columns.second, columns.label if labelled else None]
@@ -201,21 +209,22 @@ def _find_assumed_heading(
 
 
 def _find_missing_column(columns: TableColumns, row: Row, labelled: bool) -> str | None:
-    """Return which column the row lacks: first, second, label, or None."""
+    """Return the name of the first column that the row lacks ("first", "second" or "label"), or None."""
     wanted = {"first": columns.first, "second": columns.second, "label": columns.label if labelled else None}
     return next((kind for kind, name in wanted.items() if name is not None and name not in row), None)
 
 
 def _list_columns(row: Row) -> str:
-    """Return the row's columns as text."""
+    """Return the names of the row's columns as text, for an error message."""
     named = [name for name in row if not name.isdecimal()]
     return ", ".join(named) if named else f"{len(row)} columns, numbered from 0"
 
 
-def settle_labels(task: ClassificationTask, training: LabelledTable) -> ClassificationTask:
-    """Return the task with its labels: the task's, or else the training examples' labels, sorted.
+def find_labels(task: ClassificationTask, training: LabelledTable) -> ClassificationTask:
+    """Return the task with its labels. If it has none, it gets the labels of the training examples, sorted.
 
-    InputError for an empty label, and for numbers with fractions, which may be scores or classes.
+    Raises InputError for an empty label. Also raises it for numbers with fractions, which may
+    be scores or classes.
     """
     if task.labels is not None or task.regression:
         return task
@@ -239,22 +248,25 @@ def settle_labels(task: ClassificationTask, training: LabelledTable) -> Classifi
 
 
 def sort_labels(labels: Collection[str]) -> list[str]:
-    """Return the labels in the order of their ids: by value if all are whole numbers, else as texts."""
+    """Return the labels in the order of their ids.
+
+    Whole numbers are sorted by value, and other labels as texts.
+    """
     if all(_WHOLE.fullmatch(label) for label in labels):
         return sorted(labels, key=lambda label: (int(label), label))
     return sorted(labels)
 
 
 def are_scores(labels: Collection[str]) -> bool:
-    """Return whether all labels are numbers and at least one has a fraction or an exponent."""
+    """Return True if all labels are numbers, and at least one has a fraction or an exponent."""
     is_number = all(_NUMBER.fullmatch(label) for label in labels)
     return is_number and not all(_WHOLE.fullmatch(label) for label in labels)
 
 
 def convert_labels(pairs: list[TextPair], task: ClassificationTask) -> list[int] | list[float]:
-    """Return each example's label id, or score, or 0 if labels were not read.
+    """Return the label id or the score of each example. It is 0 if labels were not read.
 
-    InputError for a label that the task does not have, or a score that is not a number.
+    Raises InputError for a label that the task does not have, or for a score that is not a number.
     """
     if task.regression:
         return [0.0 if pair.label is None else _parse_score(pair.label, pair.where) for pair in pairs]
@@ -269,7 +281,7 @@ def convert_labels(pairs: list[TextPair], task: ClassificationTask) -> list[int]
 
 
 def _parse_score(text: str, where: str) -> float:
-    """Return the score in a text. InputError if it is not a finite number."""
+    """Return the score in a text. Raise InputError if it is not a finite number."""
     try:
         score = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The task classification: loss, metrics, and predictions for a file or for one text."""
+"""The classification task with its loss and metrics, and its predictions for a file or for a single text."""
 
 import json
 from argparse import Namespace
@@ -18,11 +18,11 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
 from trainer.data.single import make_single_batch
-from trainer.model.bert import attend_anywhere
+from trainer.model.bert import attend_with_pytorch
 from trainer.model.headed import HeadedBert
 from trainer.tasks.classification.data import TableData, make_configured_task
 from trainer.tasks.classification.features import make_features
-from trainer.tasks.classification.head_fit import NONE, SIGMOID, read_head
+from trainer.tasks.classification.head_fit import NONE, SIGMOID, find_head_reading
 from trainer.tasks.classification.metrics import (
     METRICS,
     GuessBaseline,
@@ -42,7 +42,7 @@ PREDICTIONS = "predictions.tsv"
 
 
 class Classification(FineTuning):
-    """Task that learns a label with cross entropy, or a score with squared error."""
+    """Task that learns a label, with cross entropy, or a score, with squared error."""
 
     head = "classifier."
 
@@ -63,8 +63,11 @@ class Classification(FineTuning):
             target=scores[-1],
         )
 
-    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
-        """Return the model with random weights. SettingsError if the labels are not known yet."""
+    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_with_pytorch) -> HeadedBert:
+        """Return a classification model with random weights.
+
+        Raise SettingsError if the labels are not known yet.
+        """
         if self.task.regression:
             return make_classifier(shape, 1, attention)
         if self.task.labels is None:
@@ -72,7 +75,9 @@ class Classification(FineTuning):
         return make_classifier(shape, len(self.task.labels), attention)
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
-        """Raise DataError if the checkpoint lacks the classification head, or a layer before the head."""
+        """Raise DataError if the checkpoint lacks the classification head, or a layer that the
+        head needs before it.
+        """
         super().check_head(missing, path)
         _refuse_missing_layers(missing, path)
 
@@ -86,7 +91,7 @@ class Classification(FineTuning):
         return make_outcome(weights, losses, (logits.argmax(1) == labels).float(), outputs=outputs)
 
     def survey(self, data: OpenedDataset) -> dict[str, Any]:
-        """Return the counts of the labels, or the mean score."""
+        """Return the numbers of examples with each label, or the mean of the scores."""
         return count_labels(self.task, data).as_json()
 
     def evaluation(
@@ -100,18 +105,24 @@ class Classification(FineTuning):
 
     @classmethod
     def print_prediction(cls, given: Namespace, opened: Trained) -> None:
-        """Print the label, or the score."""
+        """Print the predicted label or score for the text on the command line."""
         refuse_flags(given, ("num", "context"))
         say(_format_label(given, opened))
 
 
 def read_scores(batch: Batch) -> Tensor:
-    """Return the scores as (examples,) float32. The dataset stores their bits as two 16-bit halves."""
+    """Return the scores of a batch, with shape (examples,) and type float32.
+
+    The dataset stores the bits of each score as two 16-bit halves.
+    """
     return (get_target(batch, "score_highs") << 16 | get_target(batch, "score_lows")).view(torch.float32)
 
 
 class ClassificationEvaluation(TaskEvaluation):
-    """The task's official metrics for the model and for a baseline, and a file of predictions."""
+    """Evaluation with the task's official metrics, for the model and for a baseline.
+
+    It also makes a file of predictions.
+    """
 
     def __init__(
         self,
@@ -122,8 +133,8 @@ class ClassificationEvaluation(TaskEvaluation):
     ) -> None:
         """Prepare the evaluation.
 
-        guess: the baseline, or None for a table without labels, which only has predictions.
-        source: "training" or "evaluation", the set that the baseline comes from.
+        guess: the baseline. None for a table without labels, for which there are only predictions.
+        source: the set that the baseline comes from, "training" or "evaluation".
         """
         self._task = task
         self._guess = guess
@@ -173,12 +184,14 @@ class ClassificationEvaluation(TaskEvaluation):
 
 
 def _format_label(given: Namespace, opened: Trained) -> str:
-    """Return the label of a text or a pair of texts with its probability, or the score with three digits.
+    """Return the predicted label of a text or pair of texts with its probability, or the
+    score with three digits.
 
-    given.task: the run's task, or another.
-    given.labels: labels in the order of their ids. Default: the head's, else the task's.
-    given.json: return the probabilities of all labels too.
-    UsageError for one text if the task compares two, and the other way round.
+    given.task: name of the task, if it is not the run's.
+    given.labels: labels in the order of their ids. By default they are the head's labels, or the
+    task's if it has none.
+    given.json: whether the result is JSON with the probabilities of all labels.
+    Raises UsageError if the number of texts is not the task's.
     """
     config = opened.config
     if given.task != config.task:
@@ -186,11 +199,12 @@ def _format_label(given: Namespace, opened: Trained) -> str:
     if given.labels:
         config = config.changed(labels=given.labels.split(","), regression=False)
     learned = Classification(config)
-    is_trained = bool(config.finetuning.task_train_file or config.finetuning.task_dir)  # by this trainer
+    # fine-tuned by this trainer
+    is_trained = bool(config.finetuning.task_train_file or config.finetuning.task_dir)
     pair = _make_pair(given.text, learned.task, is_known=is_trained or learned.task.is_known)
     if opened.head is None:
         raise DataError(f"{opened.source}: has no head for labels; fine-tune it with --task {given.task}")
-    read = read_head(learned.task, opened.head, given=bool(given.labels))
+    read = find_head_reading(learned.task, opened.head, given=bool(given.labels))
     model = make_classifier(opened.shape, opened.head.rows).eval()
     _refuse_missing_layers(opened.fill_from(model), opened.source)
     longest = opened.shape.max_position_embeddings
@@ -218,7 +232,7 @@ def _format_label(given: Namespace, opened: Trained) -> str:
 def _refuse_missing_layers(missing: Sequence[str], path: str) -> None:
     """Raise DataError if a checkpoint lacks the layers before its classifier.
 
-    That is so in a model that classifies tokens instead of sequences.
+    Models that classify tokens instead of sequences lack them.
     """
     if lost := [name for name in missing if name.startswith(("bert.pooler.", "cls.", "classifier."))]:
         raise DataError(
@@ -227,9 +241,9 @@ def _refuse_missing_layers(missing: Sequence[str], path: str) -> None:
 
 
 def _make_pair(texts: Sequence[str], task: ClassificationTask, *, is_known: bool) -> TextPair:
-    """Return the texts as an example of the task.
+    """Return the texts on the command line as an example of the task.
 
-    is_known: whether the task determines how many texts it takes.
+    is_known: whether the task determines how many texts it needs.
     """
     count = 1 if task.columns.second is None else 2
     if not is_known and len(texts) in (1, 2):

@@ -1,1 +1,1 @@
-"""The task SQuAD: find the answer to a question in a text."""
+"""The task SQuAD, which is to find the answer to a question in a text."""

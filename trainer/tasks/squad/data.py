@@ -1,4 +1,4 @@
-"""The files of SQuAD: their usual names, and functions to check, convert and score them."""
+"""The files of the task SQuAD, with their usual names and functions that check, convert and score them."""
 
 import math
 from argparse import Namespace
@@ -17,11 +17,11 @@ from trainer.tasks.squad.metrics import (
     score_no_answers,
 )
 from trainer.tasks.squad.reading import Question, read_squad
-from trainer.tasks.task_data import TABLE_FLAGS, CheckedFiles, FineTuningData, Making, Scores
+from trainer.tasks.task_data import TABLE_FLAGS, CheckedFiles, FineTuningData, Scores, SettingsAndMaker
 
 
 class SquadData(FineTuningData):
-    """SQuAD's JSON, version 1.1 or 2.0."""
+    """Files in SQuAD's JSON format, version 1.1 or 2.0."""
 
     settings = SquadSettings
     feature_flags = (
@@ -39,7 +39,10 @@ class SquadData(FineTuningData):
         return [(f"train-{version}.json", f"dev-{version}.json", f"dev-{version}.json")]
 
     def check_files(self, given: FinetuningSection, files: CheckedFiles) -> dict[str, Any]:
-        """Raise InputError if a question to evaluate has no answer, unless SQuAD 2.0's rules apply."""
+        """Raise InputError if a question in the evaluation file has no answer.
+
+        In version 2.0 questions may have no answer, so nothing is raised.
+        """
         evaluation = files.evaluation
         if evaluation is None or given.version_2_with_negative:
             return {}
@@ -52,18 +55,19 @@ class SquadData(FineTuningData):
 
     def prepare_configured_features(
         self, given: FinetuningSection, length: int, *, training: bool, labelled: bool
-    ) -> Making:
+    ) -> SettingsAndMaker:
         return make_squad_settings(given, length, training=training), make_squad_examples
 
     def prepare_requested_features(
         self, given: Namespace, source: DataFile, settings: SquadSettings
-    ) -> Making:
+    ) -> SettingsAndMaker:
         return settings, partial(make_squad_examples, shuffle=given.shuffled)
 
     def score(self, given: Namespace) -> Scores:
         """Return the metrics of a file of predictions.
 
-        The rules of SQuAD 2.0 apply if a flag asks for them, or if a question has no answer.
+        The metrics are those of SQuAD 2.0 if a flag asks for them or a question has no answer. Otherwise they
+        are those of version 1.1.
         """
         if given.na_prob_thresh is not None and given.na_prob_file is None:
             raise UsageError("--na-prob-thresh goes with --na-prob-file")
@@ -93,9 +97,10 @@ class SquadData(FineTuningData):
 
 
 def make_squad_settings(given: FinetuningSection, length: int, *, training: bool) -> SquadSettings:
-    """Return the configured settings of features.
+    """Return the settings of features from the configuration.
 
-    length: token ids in a feature.
+    length: number of token ids in a feature.
+    training: whether the features are for training.
     """
     return SquadSettings(
         max_seq_length=length,
@@ -110,13 +115,13 @@ def make_squad_settings(given: FinetuningSection, length: int, *, training: bool
 
 
 def _describe_guess(questions: Sequence[Question]) -> str:
-    """Return text about the scores of a baseline that answers no question, by SQuAD 2.0's rules."""
+    """Return text about the scores of a baseline that answers no question, with the metrics of SQuAD 2.0."""
     found = score_no_answers(questions)
     return f"always no answer scores exact {found['exact']:.2f}, f1 {found['f1']:.2f}"
 
 
 def _read_numbers(path: str, questions: Sequence[str]) -> dict[str, float]:
-    """Return a number for each question id. InputError if the file lacks one of the questions."""
+    """Return the number that a file has for each question id. Raise InputError if it lacks a question."""
     value = _read_object(path, "a number by each question's id")
     for name, number in value.items():
         if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
@@ -128,7 +133,7 @@ def _read_numbers(path: str, questions: Sequence[str]) -> dict[str, float]:
 
 
 def _read_texts(path: str) -> dict[str, str]:
-    """Return the answer for each question id."""
+    """Return the predicted answers in a file, by question id."""
     value = _read_object(path, "an answer by each question's id")
     for name, text in value.items():
         if not isinstance(text, str):
@@ -137,9 +142,9 @@ def _read_texts(path: str) -> dict[str, str]:
 
 
 def _read_object(path: str, expected: str) -> dict[str, Any]:
-    """Return a JSON object from a file.
+    """Return the JSON object in a file.
 
-    expected: what it should contain, for the error message.
+    expected: what the object should contain, for the error message.
     """
     value: Any = parse_json(read_file(path).text(f"JSON in UTF-8 with {expected}"), path, expected)
     if not isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""Features of questions: ``[CLS] question [SEP] span [SEP]``, one for each span of the context.
+"""Features of questions: ``[CLS] question [SEP] span [SEP]``, with one feature for each span of the context.
 
-With a WordPiece vocabulary they equal the features of Google's and NVIDIA's run_squad.py in every field. Any
-other tokeniser uses character offsets (``places``), its own cls and sep tokens, and as many sep between
-question and span as the tokeniser puts between two texts.
+With a WordPiece vocabulary, they equal the features of Google's and NVIDIA's run_squad.py in every field.
+With any other tokeniser, answers are located by character offsets (``places``). Its own cls and sep tokens
+are used, with as many sep tokens between question and span as it puts between two texts.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,8 @@ from trainer.tasks.squad.reading import Answer, Context, Question, read_squad
 class SquadSettings(ExampleSettings):
     """Everything that determines the features of a SQuAD file, except the file and the vocabulary.
 
-    The dialects google and nvidia follow these programs. Other dialects tokenise like google.
+    dialect: program whose features are made. "google" and "nvidia" follow these programs. Other dialects
+        tokenise as google.
     """
 
     objective: str = setting("squad", "objective of the examples")
@@ -55,22 +56,25 @@ class SquadSettings(ExampleSettings):
         self.check_room(separators=1)
 
     def check_room(self, separators: int) -> None:
-        """Raise SettingsError if the longest question leaves no room for the context.
+        """Raise SettingsError if a question of the largest allowed length leaves no room for the context.
 
         separators: number of sep tokens between question and span.
         """
-        longest = self.max_seq_length - separators - 3  # room for cls, last sep and a context token
+        # leave room for cls, the last sep, and one token of the context
+        longest = self.max_seq_length - separators - 3
         require(
             self.max_query_length <= longest,
             f"max_query_length is {self.max_query_length}, expected at most max_seq_length - "
             f"{separators + 3} ({longest}), so that a token of the context fits in",
         )
 
-    def stride(self, question: str, tokens: int, longest: int) -> int:
-        """Return the distance in tokens between the starts of two spans.
+    def compute_stride(self, question: str, tokens: int, longest: int) -> int:
+        """Return the distance in tokens between the starts of two consecutive spans.
 
-        SettingsError if the question leaves no room for the context, or less than doc_overlap.
-        question: its id. tokens: its length. longest: most context tokens in a span.
+        question: id of the question, for the error message.
+        tokens: number of the question's tokens.
+        longest: largest number of context tokens in a span.
+        Raises SettingsError if the question leaves no room for the context, or less room than doc_overlap.
         """
         overlap = self.doc_overlap or 0
         if longest <= overlap:
@@ -85,7 +89,8 @@ class SquadSettings(ExampleSettings):
     def as_json(self) -> dict[str, Any]:
         """Return the settings by name.
 
-        Newer settings are omitted at their default, so that old manifests stay equal.
+        Settings that were added in later versions are left out if they have their default, so that older
+        manifests stay equal.
         """
         found = super(SquadSettings, self).as_json()
         if self.doc_overlap is None:
@@ -97,9 +102,9 @@ class SquadSettings(ExampleSettings):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContextSpan:
-    """Tokens ``first`` to ``first + length`` of a context.
+    """A span of a context: the tokens ``first`` to ``first + length - 1``.
 
-    is_max_context: for each token, whether no other span gives it more context.
+    is_max_context: for each token of the span, whether no other span gives it more context.
     """
 
     first: int
@@ -110,20 +115,23 @@ class ContextSpan:
 def make_spans(tokens: int, longest: int, stride: int) -> list[ContextSpan]:
     """Return the spans of a context, in order.
 
-    Spans overlap, so a token may be in several spans. Its context in a span is the number of the span's
-    tokens to its left or to its right, whichever is smaller, plus 0.01 times the span's length. If two spans
-    give a token equal context, the first counts as giving more.
-    tokens: number of tokens in the context. longest: most tokens in a span.
+    Spans overlap, so a token may be in several spans. The context that a span gives to a token is the number
+    of the span's tokens to the left or to the right, whichever is smaller, plus 0.01 times the span's length.
+    If two spans give equal context, the first counts as giving more.
+    tokens: number of tokens in the context.
+    longest: largest number of tokens in a span.
+    stride: distance in tokens between the starts of two spans.
     """
     bounds = compute_span_bounds(tokens, longest, stride)
     if not bounds:
         return []
-    # One row per span, one column per token. context[s, t] is negative where span s does not contain token t.
+    # The arrays have a row per span and a column per token. context[s, t] is negative if span s does not
+    # contain token t.
     firsts, lengths = (np.array(column)[:, None] for column in zip(*bounds, strict=True))
     places = np.arange(tokens)
     context = np.minimum(places - firsts, firsts + lengths - 1 - places)
     scores = np.where(context >= 0, context + 0.01 * lengths, -1.0)
-    best: Any = scores.argmax(axis=0)  # the first among equals
+    best: Any = scores.argmax(axis=0)  # the first of equal values
     return [
         ContextSpan(first, length, best[first : first + length] == number)
         for number, (first, length) in enumerate(bounds)
@@ -131,9 +139,11 @@ def make_spans(tokens: int, longest: int, stride: int) -> list[ContextSpan]:
 
 
 def compute_span_bounds(tokens: int, longest: int, stride: int) -> list[tuple[int, int]]:
-    """Return first token and length of each span. Spans begin ``stride`` apart until the end is covered.
+    """Return the first token and the length of each span of a context.
 
-    For example, a context of 10 tokens with longest 6 and stride 3 has the spans (0, 6), (3, 6) and (6, 4).
+    The starts of spans are ``stride`` tokens apart. The last span is the first one that reaches the end
+    of the context. For example, a context of 10 tokens with longest 6 and stride 3 has the spans (0,
+    6), (3, 6) and (6, 4).
     """
     bounds: list[tuple[int, int]] = []
     first = 0
@@ -148,16 +158,17 @@ def compute_span_bounds(tokens: int, longest: int, stride: int) -> list[tuple[in
 
 FIRST_UNIQUE_ID = 1_000_000_000
 SHUFFLE_SEED = 12345
-"""Google's program shuffles training questions with this seed before it makes features."""
+"""Seed with which Google's program shuffles the training questions before it makes features."""
 
 Ids = list[int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContextTokens:
-    """A context's token ids.
+    """The token ids of a context.
 
-    words: index of each token's word. places: character offsets, None for WordPiece.
+    words: for each token, the index of its word.
+    places: character offsets of the tokens. None with a WordPiece vocabulary, which does not need them.
     """
 
     ids: Ids
@@ -167,12 +178,15 @@ class ContextTokens:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SquadFeature:
-    """A span of a question's context, with the question.
+    """A question together with one span of its context.
 
-    example: index of the question in its list. number: index of the span.
-    query: the question's token ids. separators: number of sep tokens after it.
-    start, end: positions of the answer in ``ids``. Both 0 if the span does not contain all of it, None when
-    predicting.
+    example: index of the question in the list of questions.
+    number: index of the span in the context.
+    query: token ids of the question.
+    separators: number of sep tokens after the question.
+    start: position of the answer's first token in ``ids``. 0 if the span does not contain the whole answer.
+        None when predicting.
+    end: position of the answer's last token in ``ids``. 0 or None as ``start``.
     """
 
     unique_id: int
@@ -188,23 +202,23 @@ class SquadFeature:
 
     @property
     def document(self) -> int:
-        """Position of the span's first token, which is also the length of the first segment."""
+        """Position of the span's first token in ``ids``. This is also the length of the first segment."""
         return 1 + len(self.query) + self.separators
 
     def ids(self, vocabulary: Vocabulary) -> Ids:
-        """Return the token ids without padding."""
+        """Return the token ids of the feature without padding."""
         first, stop = self.span.first, self.span.first + self.span.length
         cls, sep = vocabulary.role("cls"), vocabulary.role("sep")
         between = [sep] * self.separators
         return [cls, *self.query, *between, *self.context.ids[first:stop], sep]
 
     def word(self, position: int) -> int:
-        """Return the index of the context's word at a position in the span."""
+        """Return the index of the context's word to which the token at this position belongs."""
         return int(self.context.words[self.span.first + position - self.document])
 
 
 def shuffle_questions(questions: Sequence[Question]) -> list[Question]:
-    """Return the questions in the order in which Google's program makes training features."""
+    """Return the questions in the order in which Google's program makes training features from them."""
     found = list(questions)
     Random(SHUFFLE_SEED).shuffle(found)
     return found
@@ -213,7 +227,7 @@ def shuffle_questions(questions: Sequence[Question]) -> list[Question]:
 def make_features(
     questions: Sequence[Question], tokenizer: Tokenizer, settings: SquadSettings
 ) -> list[SquadFeature]:
-    """Return the features of all questions, in order. A context without tokens has none."""
+    """Return the features of all questions, in order. Questions on a context without tokens have none."""
     between = tokenizer.vocabulary.pair_separators
     settings.check_room(between)
     contexts = _tokenize_contexts(questions, tokenizer)
@@ -222,10 +236,10 @@ def make_features(
     spans_of = cache(make_spans)
     features: list[SquadFeature] = []
     for example, (question, query, answer) in enumerate(zip(questions, queries, answers, strict=True)):
-        # max_query_length 0 means no limit: `query[:None]` is the whole question.
+        # A max_query_length of 0 means no limit, because `query[:None]` is the whole question.
         tokens, query = contexts[question.context], query[: settings.max_query_length or None]
         longest = settings.max_seq_length - len(query) - 2 - between
-        stride = settings.stride(question.id, len(query), longest)
+        stride = settings.compute_stride(question.id, len(query), longest)
         spans = spans_of(len(tokens.ids), longest, stride)
         place = (
             _find_answer_tokens(question.answer, question.context, answer, tokens)
@@ -243,15 +257,15 @@ def make_features(
 
 
 def _tokenize_contexts(questions: Sequence[Question], tokenizer: Tokenizer) -> dict[Context, ContextTokens]:
-    """Tokenise each context once.
+    """Tokenise each context once, also if several questions have it.
 
-    Questions about the same context share the object, so identity is the key.
+    Questions about the same context have the same object, so contexts are compared by identity.
     """
     contexts = dict.fromkeys(question.context for question in questions)
     if not isinstance(tokenizer, WordPieceTokenizer):
         by_places = locate_tokens(list(contexts), tokenizer)
         return {context: ContextTokens(*one) for context, one in zip(contexts, by_places, strict=True)}
-    # Tokenise word by word, all contexts in one call, then cut the result at the words' ends.
+    # Tokenise the words of all contexts in one call, then divide the result at the ends of the words.
     found = tokenizer.encode_each([word for context in contexts for word in context.words])
     ids, ends = list(found.ids), np.concatenate(([0], np.asarray(found.ends, np.int64)))
     tokens: dict[Context, ContextTokens] = {}
@@ -267,11 +281,12 @@ def _tokenize_contexts(questions: Sequence[Question], tokenizer: Tokenizer) -> d
 def _find_answer_tokens(
     answer: Answer, context: Context, ids: Ids, tokens: ContextTokens
 ) -> tuple[int, int] | None:
-    """Return the answer's first and last token in the context, or None if no token belongs to it.
+    """Return the first and the last token of an answer in its context, or None if no token belongs to it.
 
-    With character offsets the offsets decide. For WordPiece, the answer's words are searched for a run of
-    tokens equal to the tokenised answer: the answer "Japan" in the word "Japanese" is found only if "japan"
-    is a run of its pieces. Without such a run, all tokens of the words count.
+    If there are character offsets, they determine the tokens. With WordPiece, the tokens of the answer's
+    words are searched for the tokens of the answer. For example, the answer "Japan" in the word "Japanese" is
+    found only if "japan" is one or more whole tokens of this word. If the search fails, all tokens of the
+    words are taken.
     """
     if tokens.places is not None:
         return find_answer_by_places(answer, context, tokens.places)
@@ -285,17 +300,22 @@ def _find_answer_tokens(
 def _find_answer_positions(
     place: tuple[int, int] | None, span: ContextSpan, document: int
 ) -> tuple[int, int]:
-    """Return the answer's positions in a feature, or (0, 0) if its span does not contain all of it."""
+    """Return the positions of an answer in a feature, or (0, 0) if the span does not
+    contain the whole answer.
+
+    place: first and last token of the answer in the context. None if there is no answer.
+    document: position of the span's first token in the feature.
+    """
     if place is None or place[0] < span.first or place[1] > span.first + span.length - 1:
         return 0, 0
     return place[0] - span.first + document, place[1] - span.first + document
 
 
 def pad_feature(feature: SquadFeature, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
-    """Return the feature's fields named as in run_squad.py, padded to ``length`` ids.
+    """Return the feature's fields, padded to ``length`` ids. They have the names of run_squad.py.
 
-    token_to_orig_map and token_is_max_context are lists of pairs [position, word index] and [position, 0 or
-    1].
+    token_to_orig_map is a list of pairs [position, word index]. token_is_max_context is a list of pairs
+    [position, 0 or 1].
     """
     ids, span, document = feature.ids(vocabulary), feature.span, feature.document
     words = feature.context.words[span.first : span.first + span.length].tolist()
@@ -320,9 +340,10 @@ def make_squad_examples(
 ) -> SourceExamples:
     """Make the examples of a file's features, in order. Example i has the unique id 1000000000 + i.
 
-    Predictions also need the words of the contexts and the spans of features. They are made again from the
-    file by ``read_squad`` and ``make_features``, which takes a second for 10,000 questions.
-    shuffle: use the order of ``shuffle_questions``.
+    Predictions also need the words of the contexts and the spans of the features, which are not
+    stored. ``read_squad`` and ``make_features`` make them again from the file, which takes a second
+    for 10,000 questions.
+    shuffle: whether to use the order of ``shuffle_questions``.
     """
     found = read_squad(
         source,

@@ -14,17 +14,19 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @lru_cache(maxsize=1 << 16)
 def normalise_answer(text: str) -> str:
-    """Lower-case the text, remove ASCII punctuation, then articles, and join words with single blanks."""
+    """Return the text in lower case, without ASCII punctuation and articles, with single
+    blanks between its words.
+    """
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def score_exact_match(prediction: str, gold: str) -> float:
-    """Return 1.0 if both texts are equal after normalisation, else 0.0."""
+    """Return 1.0 if both texts are equal after ``normalise_answer``, otherwise 0.0."""
     return float(normalise_answer(prediction) == normalise_answer(gold))
 
 
 def compute_f1(prediction: str, gold: str) -> float:
-    """Return F1 of the two texts' words, counted with repetition."""
+    """Return the F1 of two texts' words. A word that occurs several times counts several times."""
     found, wanted = normalise_answer(prediction).split(), normalise_answer(gold).split()
     same = sum((Counter(found) & Counter(wanted)).values())
     if same == 0:
@@ -34,9 +36,11 @@ def compute_f1(prediction: str, gold: str) -> float:
 
 
 def score_answers(questions: Sequence[Question], predictions: Mapping[str, str]) -> dict[str, float]:
-    """Return exact_match and f1 over all questions (version 1.1). A question without a prediction scores 0.
+    """Return exact_match and f1 over all questions, as in version 1.1.
 
-    Each question counts its best score over its gold answers, of which it needs at least one.
+    A question without a prediction scores 0.
+
+    The score of a question is the best score over its correct answers. It must have at least one.
     """
     totals = {"exact_match": 0.0, "f1": 0.0}
     for question in questions:
@@ -53,16 +57,15 @@ def score_answers_or_none(
     no_answer: Mapping[str, float] | None = None,
     threshold: float = 1.0,
 ) -> dict[str, float]:
-    """Return version 2.0's metrics over all questions with a prediction.
+    """Return the metrics of version 2.0 over all questions that have a prediction.
 
-    Further metrics cover only the questions with an answer, or only the questions without.
-
-    Gold answers that are empty after normalisation do not count. A question without other gold answers has
-    the answer "".
-
+    They are also computed separately for the questions with an answer and for those without. Correct
+    answers that are empty after ``normalise_answer`` do not count. If a question has no other correct
+    answers, its answer is "".
     no_answer: for each predicted question, a number that grows with the probability that it has no answer.
-    If the number is above the threshold, the prediction counts as "". The result then includes the best
-    thresholds, and the scores best_exact and best_f1 that they reach.
+        The result then also has the best thresholds for this number, and the scores best_exact and best_f1
+        that they reach.
+    threshold: if ``no_answer`` is above this number, the prediction counts as "".
     """
     answered = {one.id: bool(one.golds) for one in questions if one.id in predictions}
     scores = _score_predictions(questions, predictions, answered)
@@ -80,18 +83,23 @@ def score_answers_or_none(
 
 
 def score_no_answers(questions: Sequence[Question]) -> dict[str, float]:
-    """Return version 2.0's metrics for predicting no answer to every question."""
+    """Return the metrics of version 2.0 if the prediction for every question is that it has no answer."""
     return score_answers_or_none(questions, {question.id: "" for question in questions})
 
 
 def _score_predictions(
     questions: Sequence[Question], predictions: Mapping[str, str], answered: Mapping[str, bool]
 ) -> dict[str, dict[str, float]]:
-    """Return exact match and F1 of each question with a prediction, before a threshold turns predictions into
-    "no answer".
+    """Return the exact match and F1 of each question with a prediction.
+
+    No threshold has yet turned predictions into "no answer".
+    answered: for each question, whether it has an answer.
     """
     golds = {one.id: [g for g in one.golds if normalise_answer(g)] or [""] for one in questions}
-    measures: dict[str, Callable[[str, str], float]] = {"exact": score_exact_match, "f1": _compute_f1_or_none}
+    measures: dict[str, Callable[[str, str], float]] = {
+        "exact": score_exact_match,
+        "f1": _compute_f1_of_any_texts,
+    }
     return {
         name: {one: max(measure(predictions[one], gold) for gold in golds[one]) for one in answered}
         for name, measure in measures.items()
@@ -105,14 +113,18 @@ def find_best_threshold(
     answered: Mapping[str, bool],
     without: int,
 ) -> tuple[float, float]:
-    """Return the best score, in per cent, that a threshold on no_answer reaches, and the lowest such value.
+    """Return the best score in per cent that a threshold on ``no_answer`` can reach, and the
+    lowest such threshold.
 
+    scores: score of each question's prediction.
+    no_answer: for each question, a number that grows with the probability that it has no answer.
     answered: for each question with a score, whether it has an answer.
-    without: number of questions in the file that have none.
+    without: number of questions in the file that have no answer.
     """
-    # Start with a threshold below all numbers, where every prediction is "": only questions without an answer
-    # score. Raise it past one question at a time, whose prediction then counts. A question with an answer
-    # adds its score. A question without one loses its point, unless its prediction is "" too.
+    # Start with a threshold below all numbers. Every prediction then counts as "", so only questions without
+    # an answer score. Raise the threshold past the number of one question at a time, so that this question's
+    # prediction counts. If the question has an answer, the prediction's score is added. If it has none, its
+    # point is lost, unless the prediction is "" too.
     score = best = float(without)
     threshold = 0.0
     for one in sorted(no_answer, key=no_answer.__getitem__):
@@ -130,9 +142,11 @@ def find_best_threshold(
 def _average_scores(
     scores: Mapping[str, Mapping[str, float]], answered: Mapping[str, bool]
 ) -> dict[str, float]:
-    """Return the mean of each metric in per cent, over all questions and over both types of questions.
+    """Return the mean of each metric in per cent, over all questions, and over those with
+    and without an answer.
 
-    The prefix HasAns_ means questions with an answer, NoAns_ questions without.
+    Names of metrics over questions with an answer have the prefix HasAns_, over questions
+    without an answer NoAns_.
     """
     result: dict[str, float] = {}
     for prefix, wanted in (("", None), ("HasAns_", True), ("NoAns_", False)):
@@ -144,7 +158,10 @@ def _average_scores(
     return result
 
 
-def _compute_f1_or_none(prediction: str, gold: str) -> float:
-    """Return F1 of two texts. If a text has no words, return 1.0 if both have none, else 0.0."""
+def _compute_f1_of_any_texts(prediction: str, gold: str) -> float:
+    """Return the F1 of two texts.
+
+    If one has no words, return 1.0 if the other has none either, otherwise 0.0.
+    """
     found, wanted = normalise_answer(prediction), normalise_answer(gold)
     return compute_f1(prediction, gold) if found and wanted else float(found == wanted)

@@ -1,9 +1,9 @@
-"""A context's tokens by their character offsets, for every tokeniser that reports offsets.
+"""The places of a context's tokens, which are character offsets, for every tokeniser that reports them.
 
-The whole text is tokenised at once, so that a token may include the blank before a word. An answer's tokens
-are those that overlap it. A predicted answer is the text that its tokens cover. A letter outside every token,
-such as a combining accent that the normaliser merged into the letter before it, is assigned to the token next
-to it.
+The whole text is tokenised at once, so a token may include the blank before a word. The tokens of an answer
+are those that overlap it. A predicted answer is the text that its tokens cover. Some letters are outside
+every token, such as a combining accent that the normaliser has merged into the letter before it. They are
+assigned to the token next to them.
 """
 
 import unicodedata
@@ -18,16 +18,18 @@ from bertdata.tokens.tokenizer import Tokenizer
 from trainer.tasks.squad.reading import Answer, Context
 
 Places = npt.NDArray[np.int64]
-"""(tokens, 2): offset of each token's first character in the text, and of the one after its last.
+"""For each token the offset of its first character in the text, and the offset after its last character.
 
-The places do not include blanks at a token's ends.
+The shape is (tokens, 2). Blanks at the ends of a token are not included.
 """
 
 
 def locate_tokens(
     contexts: Sequence[Context], tokenizer: Tokenizer
 ) -> Iterator[tuple[list[int], npt.NDArray[Any], Places]]:
-    """Yield for each context its token ids, the index of the word that each token ends in, and its Places."""
+    """Yield for each context its token ids, the index of the word in which each token ends,
+    and the tokens' places.
+    """
     found = tokenizer.encode_each([context.text for context in contexts])
     assert found.starts is not None
     assert found.stops is not None
@@ -40,13 +42,15 @@ def locate_tokens(
 
 
 def _extend_places(text: str, places: list[list[int]]) -> list[tuple[int, int]]:
-    """Return each token's place, without blanks at its ends and extended to letters that no token covers.
+    """Return the places of the tokens, without blanks at their ends, and extended to letters
+    that no token covers.
 
-    For example, in "cafe" followed by U+0301 (a combining accent), a tokeniser that normalises to NFC has a
-    token for "é", but reports the place of the "e" alone. The place is then extended to the accent.
+    For example, the text is "cafe" followed by U+0301 (a combining accent). A tokeniser that normalises to
+    NFC has a token for "é", but reports only the place of the "e". The place is then extended to the accent.
+    places: start and end of each token, as the tokeniser reports them.
     """
     found: list[tuple[int, int]] = []
-    done = 0  # end of the text covered by earlier tokens
+    done = 0  # offset at which the text covered by earlier tokens ends
     for number, (start, stop) in enumerate(places):
         start, stop = _trim_place(text, start, stop)
         if not text[start:stop].isspace():
@@ -61,23 +65,25 @@ def _extend_places(text: str, places: list[list[int]]) -> list[tuple[int, int]]:
 
 
 def _is_letter(character: str) -> bool:
-    """Return whether the character is a cased letter, an accent or a digit.
+    """Return True if the character is a cased letter, an accent or a digit.
 
-    Ideographs and other letters without case do not count. A tokeniser without an unknown token may omit many
-    ideographs in a row. A token's place would be extended to all of them, because Chinese has no blanks that
-    would end the extension.
+    Ideographs and other letters without case do not count. A tokeniser without an unknown token may leave out
+    many ideographs in a row. As Chinese has no blanks, a token's place would be extended to all of them.
     """
     kind = unicodedata.category(character)
     return kind[0] in "LMN" and kind != "Lo"
 
 
 def _can_compose(text: str, character: str) -> bool:
-    """Return whether NFC joins the text's last letter and the character, as with two Hangul jamo."""
+    """Return True if NFC joins the text's last letter with the character.
+
+    For example, it joins two Hangul jamo.
+    """
     return len(unicodedata.normalize("NFC", text + character)) <= len(unicodedata.normalize("NFC", text))
 
 
 def _trim_place(text: str, start: int, stop: int) -> tuple[int, int]:
-    """Return the place without blanks at its ends, or unchanged if it contains only blanks."""
+    """Return the place without blanks at its ends. A place that contains only blanks stays unchanged."""
     part = text[start:stop]
     if not part.strip():
         return start, stop
@@ -85,10 +91,10 @@ def _trim_place(text: str, start: int, stop: int) -> tuple[int, int]:
 
 
 def find_answer_by_places(answer: Answer, context: Context, places: Places) -> tuple[int, int] | None:
-    """Return the first and last token that overlap the answer, or None.
+    """Return the first and the last token that overlap the answer, or None if no token does.
 
-    The answer's text is expected at its place in the data. If another text is there, the answer is searched
-    for in the words at that place. If it is not found, because of different blanks, all of these words count.
+    The data say at which offset the answer begins. If the text there differs, the answer is searched for in
+    the words at that offset. If it is not found, because its blanks differ, all of these words are taken.
     """
     first = context.starts[answer.first_word]
     last = context.starts[answer.last_word] + len(context.words[answer.last_word])
@@ -104,5 +110,5 @@ def find_answer_by_places(answer: Answer, context: Context, places: Places) -> t
 
 
 def extract_text_by_places(context: Context, places: Places, first: int, last: int) -> str:
-    """Return the text from the first to the last token."""
+    """Return the text from the first token to the last token."""
     return context.text[int(places[first, 0]) : int(places[last, 1])].strip()

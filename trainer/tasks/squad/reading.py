@@ -1,8 +1,8 @@
-"""Questions from a SQuAD file, versions 1.1 and 2.0, nested like the official files or flat.
+"""Questions from a SQuAD file, version 1.1 or 2.0. The file is nested like the official files, or flat.
 
-Nested: ``{"data": [{"paragraphs": [{"context": ..., "qas": [entry, ...]}, ...]}, ...]}``. Flat, as run_qa.py
-reads it: ``{"data": [entry, ...]}``, or one entry per line. A flat entry has its context, and its answers as
-two lists.
+A nested file is ``{"data": [{"paragraphs": [{"context": ..., "qas": [entry, ...]}, ...]}, ...]}``. A flat
+file, which run_qa.py reads, is ``{"data": [entry, ...]}``, or has one entry per line. An entry of a flat file
+contains its context, and its answers as two lists (texts and offsets).
 """
 
 import re
@@ -22,7 +22,8 @@ _WORD = re.compile("[^ \t\r\n\u202f]+")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """A text split at blank, tab, CR, LF and U+202F (narrow no-break space), and at nothing else.
+    """A text that is split into words at blank, tab, CR, LF and U+202F (narrow no-break space),
+    and at nothing else.
 
     starts: offset of each word's first character in the text.
     """
@@ -32,26 +33,29 @@ class Context:
     starts: list[int]
 
     def word_at(self, place: int) -> int:
-        """Return the index of the word that contains this offset, or of the last word before it.
+        """Return the index of the word that contains a character.
 
-        It is -1 before the first word.
+        Between words it is the index of the word before.
+
+        Before the first word it is -1.
+        place: offset of the character.
         """
         return bisect_right(self.starts, place) - 1
 
 
 def split_context(text: str) -> Context:
-    """Split a text into words as run_squad.py does."""
+    """Split a text into words in the same way as run_squad.py."""
     found = list(_WORD.finditer(text))
     return Context(text, [match[0] for match in found], [match.start() for match in found])
 
 
 SHOWN_WARNINGS = 3
-"""Number of skipped answers that get a warning each. All further skipped answers are only counted."""
+"""Number of skipped answers for which there is a warning each. Further skipped answers are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer from the data: its text, its offset in the context, and its first and last word."""
+    """An answer from the data, with its text, its offset in the context, and its first and last word."""
 
     text: str
     start: int
@@ -63,8 +67,8 @@ class Answer:
 class Question:
     """A question with its context.
 
-    answer: the answer to learn. None when predicting, and for an impossible question.
-    golds: texts of all answers in the file, for the metrics.
+    answer: the answer to learn. None when predicting, and for a question that is marked as impossible.
+    golds: texts of all correct answers in the file, for the metrics.
     """
 
     id: str
@@ -79,8 +83,8 @@ class Question:
 class Questions:
     """The questions of a file, in order.
 
-    skipped: ids of questions whose answer is not in their context.
-    contexts: number of contexts.
+    skipped: ids of questions that were left out because their answer is not in their context.
+    contexts: number of contexts in the file.
     """
 
     name: str
@@ -89,7 +93,9 @@ class Questions:
     contexts: int
 
     def warnings(self) -> list[str]:
-        """Return warnings about questions left out: one each for the first few, then a count."""
+        """Return warnings about the questions that were left out: one each for the first
+        few, then their number.
+        """
         shown = [
             f"{self.name}: question {name}: its answer is not in the words of its context; left out"
             for name in self.skipped[:SHOWN_WARNINGS]
@@ -104,14 +110,13 @@ def read_squad(
 ) -> Questions:
     """Read the questions of a SQuAD file.
 
-    InputError names file, question, what was found and what was expected.
-
-    training: each question needs exactly one answer. If the answer's text is not in the words at its offset,
-    the question is left out and listed as skipped.
-    negatives: version 2.0, so that questions may be marked as impossible. Otherwise, and when predicting, the
-    mark is ignored.
-    first_answer: when training, learn the first of several answers. A question without answers is impossible,
-    as in run_qa.py.
+    training: whether each question must have exactly one answer. If the answer's text is not in the words at
+        its offset, the question is left out and listed as skipped.
+    negatives: whether questions may be marked as impossible, as in version 2.0. If not, and when predicting,
+        the mark is ignored.
+    first_answer: whether to learn the first of several answers in training. A question without answers is
+        then impossible, as in run_qa.py.
+    Raises InputError that names the file, the question, what was found, and what was expected.
     """
     name, questions = file.path, list[Question]()
     skipped: list[str] = []
@@ -120,7 +125,8 @@ def read_squad(
     split = cache(split_context)
     for place, context, entry in _read_entries(file):
         flat = context is None
-        # A flat entry's place names its line. A nested entry has its number, until its id is known.
+        # In a flat file, an entry's place names its line. In a nested file, an entry is named by its number
+        # until its id is known.
         identity: str = _get_member(entry, "id", str, place if flat else f"{name}: question {len(seen)}")
         where = f"{place}: question {identity}"
         if identity in seen:
@@ -130,7 +136,7 @@ def read_squad(
         context = context or split(_get_member(entry, "context", str, where))
         contexts.add(context)
         answers = _read_answers(entry, where, flat=flat)
-        # Flat files have no is_impossible. There, an empty list of answers marks an impossible question.
+        # Flat files need not have is_impossible. An empty list of answers marks an impossible question there.
         marked = flat and not answers
         if "is_impossible" in entry:
             marked = _get_member(entry, "is_impossible", bool, where)
@@ -159,7 +165,11 @@ def read_squad(
 
 
 def _read_answers(entry: Any, where: str, *, flat: bool) -> list[tuple[str, int]]:
-    """Return text and offset of each answer. Files to predict may have none."""
+    """Return the text and the offset of each answer. In files to predict there may be none.
+
+    where: place of the entry, for the error message.
+    flat: whether the file is flat.
+    """
     if "answers" not in entry:
         return []
     found = _get_member(entry, "answers", dict if flat else list, where)
@@ -184,12 +194,13 @@ def _read_answers(entry: Any, where: str, *, flat: bool) -> list[tuple[str, int]
 def _find_answer(
     answers: list[tuple[str, int]], context: Context, where: str, *, marked: bool
 ) -> Answer | None:
-    """Return the only answer with its words, or None if its text is not in the words at its offset.
+    """Return the only answer, with its first and last word.
 
-    Blanks are ignored.
+    None if its text is not in the words at its offset.
 
-    InputError for another number of answers than one.
-    marked: whether the question is marked as impossible, for a hint in the error.
+    Differences in blanks are ignored.
+    marked: whether the question is marked as impossible, for a hint in the error message.
+    Raises InputError if there is not exactly one answer.
     """
     if len(answers) != 1:
         hint = "; --version-2-with-negative reads impossible questions" if marked else ""
@@ -209,22 +220,21 @@ def _find_answer(
 _FORMS = "SQuAD's form: nested, flat, or one question a line"
 
 Entry = tuple[str, Context | None, Any]
-"""A question's place in the file for messages, its paragraph's context (None in a flat file), and its
-JSON.
+"""A question's place in the file (for messages), its paragraph's context (None in a flat file), and its JSON.
 """
 
 
 def _read_entries(file: DataFile) -> Iterator[Entry]:
-    """Yield the questions of a SQuAD file. The first entry decides which form the file has.
+    """Yield the entries of a SQuAD file. The first entry decides whether the file is nested or flat.
 
-    The members of an entry are not checked yet. InputError names file or line, what was found and what was
-    expected.
+    The values in an entry are not checked yet.
+    Raises InputError that names the file or line, what was found, and what was expected.
     """
     name, text = file.path, file.text("SQuAD's JSON in UTF-8")
     if not text.strip():
         raise InputError(f"{name}: is not JSON: it is empty; expected {_FORMS}")
     # Try to parse the first line as JSON. If it is an object without the key "data", the file has one entry
-    # per line. If the whole file is a single line, it may also be a complete file, nested or flat.
+    # per line. If the file is a single line, this line may also be a complete file, nested or flat.
     line, _, others = text.strip().partition("\n")
     first = None
     with suppress(ValueError):
@@ -239,14 +249,14 @@ def _read_entries(file: DataFile) -> Iterator[Entry]:
 
 
 def _is_flat(value: Any) -> bool:
-    """Return whether the entry is flat, which means that it contains its context. Its keys tell."""
+    """Return True if the value is an entry of a flat file, which contains its context."""
     return (
         isinstance(value, dict) and "paragraphs" not in value and bool({"context", "question"} & set(value))
     )
 
 
 def _read_lines(text: str, name: str) -> Iterator[Entry]:
-    """Yield the entries of a file with one entry per line."""
+    """Yield the entries of a flat file that has one entry per line."""
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             where = f"{name}: line {number}"
@@ -254,7 +264,10 @@ def _read_lines(text: str, name: str) -> Iterator[Entry]:
 
 
 def _read_nested(articles: list[Any], name: str) -> Iterator[Entry]:
-    """Yield the entries of all paragraphs. Messages name only the file and the id of the question."""
+    """Yield the entries of all paragraphs of a nested file.
+
+    Messages name only the file and the id of the question.
+    """
     for number, article in enumerate(articles):
         where = f"{name}: data {number}"
         for place, paragraph in enumerate(_get_member(article, "paragraphs", list, where)):
@@ -268,7 +281,11 @@ _KINDS = {list: "a list", str: "a text", int: "an integer", bool: "true or false
 
 
 def _get_member(value: Any, key: str, kind: type[Any], where: str) -> Any:
-    """Return the value of a key in a JSON object. InputError if it is missing or of another type."""
+    """Return the value of a key in a JSON object. Raise InputError if it is missing or has another type.
+
+    kind: type that the value must have.
+    where: place of the object, for the error message.
+    """
     if not isinstance(value, dict):
         raise InputError(f"{where}: is no JSON object, expected one with {key!r} (SQuAD's form)")
     if key not in value:

@@ -1,4 +1,4 @@
-"""The task SQuAD: loss, metrics, and predictions for a file or for one question."""
+"""The SQuAD task with its loss and metrics, and its predictions for a file or for a single question."""
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
 from trainer.data.single import make_single_batch
-from trainer.model.bert import attend_anywhere
+from trainer.model.bert import attend_with_pytorch
 from trainer.model.headed import HeadedBert
 from trainer.tasks.data_file import read_file
 from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
@@ -52,12 +52,11 @@ _THE_TEXT = "the text"
 
 
 class Squad(FineTuning):
-    """Task that learns the first and the last token of the answer.
+    """Task that learns the first and the last token of the answer to a question.
 
-    The loss is the mean of two cross entropies, for the first and the last token, over the sequence.
-
-    If answers_over_padding is set, the softmax in training also includes positions of padding, as in the
-    original programs.
+    The loss is the mean of two cross entropies over the tokens of a sequence: for the first and for the last
+    token of the answer. If answers_over_padding is set, the softmax in training also includes positions of
+    padding, as in the original programs.
     """
 
     name = "squad"
@@ -85,7 +84,7 @@ class Squad(FineTuning):
             of_guess = (f"guess_{name}" for name in names)
             self.columns = replace(self.columns, evaluation=(*names, *of_guess))
 
-    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
+    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_with_pytorch) -> HeadedBert:
         model = make_answerer(shape, attention)
         if not self.keys.padding_learns:
             model.bert.embeddings.word_embeddings.padding_idx = shape.pad_token_id
@@ -115,7 +114,7 @@ class Squad(FineTuning):
 
     @classmethod
     def print_prediction(cls, given: Namespace, opened: Trained) -> None:
-        """Print the answer, or an empty line and a message if the text contains none."""
+        """Print the answer to a question. If the text contains none, print an empty line and a message."""
         refuse_flags(given, ("num", "labels"))
         question = get_single_text(given)
         if given.context is None:
@@ -132,10 +131,13 @@ class Squad(FineTuning):
 
 
 def split_logits_by_sequence(logits: Tensor, batch: Batch) -> Tensor:
-    """Return (sequences, longest, 2) logits of each sequence, -inf after its end.
+    """Return the logits of each sequence, with shape (sequences, longest, 2).
 
-    A missing sequence keeps one position, since the softmax of no position is not finite.
-    logits: (tokens, 2) in the batch's order.
+    They are -inf after a sequence's end.
+
+    A sequence that only fills up the batch keeps one position, because a softmax over no
+    position is not finite.
+    logits: logits of all tokens in the batch's order, with shape (tokens, 2).
     """
     used, found = split_into_sequences(logits, batch)
     first = torch.arange(used.shape[1], device=used.device) == 0
@@ -143,25 +145,27 @@ def split_logits_by_sequence(logits: Tensor, batch: Batch) -> Tensor:
 
 
 def pad_logits(logits: Tensor, batch: Batch) -> Tensor:
-    """Return (rows, S, 2) logits of whole rows with their padding.
+    """Return the logits of whole rows including their padding, with shape (rows, S, 2).
 
-    logits: (rows x S, 2) of a batch of padded rows.
+    logits: logits of a batch of padded rows, with shape (rows x S, 2).
     """
     return logits.view(len(batch), -1, 2)
 
 
 class SquadEvaluation(TaskEvaluation):
-    """Exact match and F1 for the questions of a file, and its predictions as files.
+    """Evaluation with exact match and F1 for the questions of a file. It also makes files of predictions.
 
-    For version 2.0, the scores of never answering are reported too. There is no such baseline for version
-    1.1, where guessing would need the text. There is no loss, since a question has several answers and spans
-    without any. For each feature only the best positions, and position 0, are kept.
+    For version 2.0, the scores of a baseline that never answers are reported too. Version 1.1 has no such
+    baseline, because a guess would need the text. There is no loss, because a question has several answers,
+    and spans without any. For each feature only the logits of the best positions and of position 0 are kept.
     """
 
     def __init__(self, config: Config, path: str, data: OpenedDataset, *, scored: bool = True) -> None:
         """Read the questions and make their features again.
 
-        scored: False for a file without answers, which only has predictions.
+        path: path of the file with the questions.
+        data: dataset of these features.
+        scored: False for a file without answers, for which there are only predictions.
         """
         self._settings = config.finetuning
         tokenizer = load_configured_tokenizer(config)
@@ -210,9 +214,10 @@ class SquadEvaluation(TaskEvaluation):
 
 
 def _find_context(given: str) -> tuple[str, str]:
-    """Return name and text of a file, or the argument itself if it is a text of several words.
+    """Return the name and the text of the context on the command line.
 
-    MissingInputError for one word that names no file, since it is probably a misspelt name.
+    given: path of a file, or the text itself if it has several words.
+    Raises MissingInputError for a single word that names no file, because it is probably a misspelt name.
     """
     if storage.exists(given):
         return given, read_file(given).text("a text in UTF-8")
@@ -224,11 +229,10 @@ def _find_context(given: str) -> tuple[str, str]:
 def _format_answer(given: Namespace, opened: Trained, question: str, name: str, context: str) -> str:
     """Return the model's answer to a question about a text, as one line.
 
-    The settings of features and search are those that the model was trained with.
-
-    With --json the line is an object that includes the answer's probability.
-
-    The line is empty if the model was trained with unanswerable questions (SQuAD 2.0) and finds no answer.
+    The settings of features and of the search are those with which the model was trained. With --json, the
+    line is an object that includes the answer's probability. If the model was trained with unanswerable
+    questions (SQuAD 2.0) and finds no answer, the line is empty.
+    name: name of the text, for messages.
     """
     model = make_answerer(opened.shape).eval()
     opened.fill(model, "qa_outputs.", "has no head for answers; fine-tune it with --task squad")

@@ -1,4 +1,4 @@
-"""A command line of another program, read by the rules of that program's parser."""
+"""Reading of another program's command line by the rules of that program's own parser."""
 
 import argparse
 import os
@@ -10,27 +10,31 @@ from typing import Any, NoReturn
 from bertdata.cli.common.absl_flags import parse_absl_boolean, parse_absl_integer, read_command_line
 from bertdata.cli.common.parser import Parser, parse_number
 from bertdata.cli.common.programs.flag import SWITCH, Flag
-from bertdata.cli.common.programs.hugging_face import apply_opposites
+from bertdata.cli.common.programs.hugging_face import apply_negated_flags
 from bertdata.errors import UsageError
 from bertdata.io.terminal import escape_unprintable
 
 ARGPARSE, HUGGING_FACE, ABSL, ABSL_APP = SYNTAXES = ("argparse", "hugging face", "absl", "absl app")
-"""Parsers that other programs use.
+"""Names of the parsers that other programs use.
 
-HUGGING_FACE is HfArgumentParser: argparse with a second spelling of each flag. ABSL is for scripts under
-``tf.app``, which ignore unknown flags. ABSL_APP is for scripts under ``absl.app``, which refuse them.
+HUGGING_FACE is HfArgumentParser, which is argparse with a second spelling of each flag. ABSL is absl's parser
+in scripts that run under ``tf.app`` and ignore unknown flags. ABSL_APP is absl's parser in scripts that run
+under ``absl.app`` and refuse unknown flags.
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Given:
-    """Another program's command line with the value of every flag, as that program would read it.
+class ParsedCommandLine:
+    """Another program's command line, with the value of every flag as that program would read it.
 
-    table: the program's flags. variables: environment variables that the program reads, as flags. constants:
-        keys of our configuration that the program fixes, with their values. arguments: the words of the
-        command line. values: the value of every flag and variable by name, defaults included. explicit: names
-        of the flags on the command line and of the variables that are set. warnings: lines about what the
-        program silently ignores, and about where bertdata or the trainer differs from the program.
+    table: the program's flags.
+    variables: environment variables that the program reads, each described like a flag.
+    constants: configuration keys of bertdata or the trainer whose values the program fixes, by key.
+    arguments: the words of the command line.
+    values: the value of every flag and variable by name, including defaults.
+    explicit: names of the flags on the command line and of the variables that are set.
+    warnings: lines about what the program silently ignores, and about what bertdata or the trainer does
+        differently.
     """
 
     command: str
@@ -50,29 +54,31 @@ class Given:
         """Return True if the flag is on the command line or the variable is set."""
         return name in self.explicit
 
-    def without(self, name: str) -> "Given":
-        """Return a copy without this flag or variable, which takes its default."""
+    def without(self, name: str) -> "ParsedCommandLine":
+        """Return a copy in which this flag or variable is not given and therefore has its default."""
         usual = _collect_defaults([flag for flag in (*self.variables, *self.table) if flag.name == name])
         return replace(
             self, values=self.values | usual, explicit=self.explicit - {name}, warnings=list[str]()
         )
 
     def warn(self, *texts: str) -> None:
-        """Add warnings."""
+        """Add warnings for the user."""
         self.warnings.extend(texts)
 
     def keys(self, phase: int = 0) -> dict[str, Any]:
-        """Return the values as keys of our configuration. Values of None are left out.
+        """Return the values under the configuration keys of bertdata or the trainer. Values of None are left
+        out.
 
-        The constants come first, and flags and variables override them. phase: from 0. Some flags take two
-        values, one for each phase of the training.
+        Values of flags and variables override the program's constants.
+
+        phase: number of the training phase, from 0. Some flags take two values, one for each phase.
         """
         found = dict(self.constants)
         for flag in (*self.variables, *self.table):
             value = self[flag.name]
             if flag.key is None or value is None:
                 continue
-            value = flag.of_key(value)
+            value = flag.convert_to_key_value(value)
             if isinstance(value, list) and (flag.count == 2 or len(value) == 1):
                 value = value[phase]
             found[flag.key] = value
@@ -81,14 +87,17 @@ class Given:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProgramFlags:
-    """The flags of a program, or of one of its sub-commands, and the parser for them.
+    """The flags of a program, or of one of its sub-commands, with a parser for them.
 
-    prog: the command as the help shows it. table: the flags. variables: environment variables that the
-        program reads, as flags.
-    constants: keys of our configuration that the program fixes. ours: our program, whose flags may follow
-        after ``--``.
-    usual: flags of the default version. A flag that this version lacks still has a value, namely its default.
-    others: flags of the program's other versions, by version ("" is the default version), for error messages.
+    prog: the command as its help shows it.
+    table: the flags.
+    variables: environment variables that the program reads, each described like a flag.
+    constants: configuration keys of bertdata or the trainer whose values the program fixes, by key.
+    ours: the program bertdata or trainer, whose flags may follow after ``--``.
+    usual: flags of the program's default version. If the present version lacks such a flag, the flag still
+        has its default as value.
+    others: flags of the program's other versions, by version, for error messages. The default version has the
+        name "".
     """
 
     prog: str
@@ -102,15 +111,16 @@ class ProgramFlags:
     usual: Sequence[Flag] = ()
     others: Mapping[str, Sequence[Flag]] = field(default_factory=dict)
 
-    def read(self, arguments: Sequence[str], command: str = "", version: str = "") -> Given:
-        """Read the words of a command line of the other program.
+    def read(self, arguments: Sequence[str], command: str = "", version: str = "") -> ParsedCommandLine:
+        """Parse a command line of the program.
 
-        UsageError, worded as by that program's own parser, for a line that the program refuses.
+        Raises UsageError for a command line that the program refuses, with the message of the program's own
+        parser.
         """
         parser = self.parser()
         words, warnings = list(arguments), list[str]()
-        # absl's rules are not argparse's. Rewrite the line as --name=value for each flag, which argparse
-        # reads.
+        # argparse cannot follow absl's rules. The line is therefore rewritten with each flag as --name=value,
+        # which argparse can read.
         if self.syntax in (ABSL, ABSL_APP):
             known = {one.lstrip("-"): flag.is_boolean for flag in self.table for one in flag.spellings}
             line = read_command_line(words, known)
@@ -122,12 +132,12 @@ class ProgramFlags:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}{self._suggest_known(unknown)}")
         explicit = vars(found)
         if self.syntax == HUGGING_FACE:
-            explicit = apply_opposites(explicit, self.table)
-        # From weakest to strongest: defaults of the default version, defaults of this version, environment,
-        # command line.
+            explicit = apply_negated_flags(explicit, self.table)
+        # Each source of values overrides the one before: the defaults of the default version, the defaults of
+        # this version, the environment, and the command line.
         in_environment = _read_environment(self.variables)
         defaults = _collect_defaults(self.usual) | _collect_defaults((*self.variables, *self.table))
-        given = Given(
+        given = ParsedCommandLine(
             command=command,
             version=version,
             table=self.table,
@@ -143,9 +153,9 @@ class ProgramFlags:
         return given
 
     def parser(self) -> "_ProgramParser":
-        """Return a parser for the flags.
+        """Return an argument parser for the flags.
 
-        Its help lists the flags that have no effect here in a group of their own.
+        The help lists flags that have no effect here in a separate group.
         """
         parser = _ProgramParser(self.prog, self.example, self.summary, self.syntax)
         parser.usage = f"%(prog)s [FLAG VALUE ...] [-- flags of {self.ours}]"
@@ -160,9 +170,9 @@ class ProgramFlags:
         return parser
 
     def _suggest_known(self, unknown: Sequence[str]) -> str:
-        """Return the last part of an error message about unknown words.
+        """Return the end of an error message about unknown words.
 
-        It names the version that has the flag, or the most similar flag of this version.
+        It names the version of the program that has the flag, or the most similar flag of this version.
         """
         word = next((one for one in unknown if one.startswith("-")), "").partition("=")[0]
         elsewhere = [
@@ -178,9 +188,9 @@ class ProgramFlags:
 
 
 class _ProgramParser(Parser):
-    """Parser of another program's flags.
+    """Argument parser for the flags of another program.
 
-    It allows abbreviations if the program does, and raises UsageError for errors.
+    It accepts abbreviated flags if the program does. Errors are raised as UsageError.
     """
 
     def __init__(self, prog: str, example: str, summary: str, syntax: str) -> None:
@@ -192,7 +202,7 @@ class _ProgramParser(Parser):
 
 
 def _collect_defaults(table: Sequence[Flag]) -> dict[str, Any]:
-    """Return the default of each flag. A switch without a default is False."""
+    """Return the default value of each flag. A switch without a default has the value False."""
     found = dict[str, Any]()
     for flag in table:
         default = list(flag.default) if isinstance(flag.default, tuple) else flag.default
@@ -201,10 +211,7 @@ def _collect_defaults(table: Sequence[Flag]) -> dict[str, Any]:
 
 
 def _read_environment(variables: Sequence[Flag]) -> dict[str, Any]:
-    """Return the values of the variables that are set.
-
-    As in a shell script, an empty variable counts as unset.
-    """
+    """Return the values of the environment variables that are set. An empty variable counts as not set."""
     found = dict[str, Any]()
     for variable in variables:
         text = os.environ.get(variable.names)
@@ -225,9 +232,9 @@ def _format_help(flag: Flag) -> str:
 
 
 def _add_flag(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
-    """Add a flag to a group of the parser.
+    """Add a flag to a group of the argument parser.
 
-    syntax: which parser the other program uses, one of SYNTAXES.
+    syntax: name of the parser that the other program uses, one of SYNTAXES.
     """
     more: dict[str, Any] = {
         "help": _format_help(flag).replace("%", "%%"),
@@ -244,7 +251,7 @@ def _add_flag(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
     more["type"] = parse_absl_boolean if flag.kind == SWITCH else flag.kind
     more["metavar"] = _METAVARS.get(more["type"], "VALUE")
     if more["type"] is float:
-        more["type"] = _number
+        more["type"] = _parse_number
     if flag.count is not None:
         more["nargs"] = flag.count
     if flag.count == "?":
@@ -252,8 +259,10 @@ def _add_flag(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
     group.add_argument(*flag.spellings, **more)
 
 
-def _number(text: str) -> float:
-    """Return a float, for argparse, with argparse's own error message. NaN is refused."""
+def _parse_number(text: str) -> float:
+    """Convert the text of a flag's value to a float, for argparse. NaN is refused with argparse's usual
+    message.
+    """
     try:
         return parse_number(text)
     except argparse.ArgumentTypeError:
@@ -261,7 +270,7 @@ def _number(text: str) -> float:
 
 
 def _describe_unknown_flag(name: str, known: Iterable[str]) -> str:
-    """Return absl's message about an unknown flag."""
+    """Return the message that absl prints for an unknown flag."""
     near = get_close_matches(name, known, n=1)
     return f"Unknown command line flag {name!r}." + (f" Did you mean: {near[0]} ?" if near else "")
 

@@ -1,21 +1,21 @@
-"""A program of another project: what its file says about it, and how its command lines are read."""
+"""Description of another project's program, and the reading of its command lines."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bertdata.cli.common.programs.command_line import ARGPARSE, Given, ProgramFlags
-from bertdata.cli.common.programs.door import Door
+from bertdata.cli.common.programs.command_line import ARGPARSE, ParsedCommandLine, ProgramFlags
 from bertdata.cli.common.programs.flag import Flag
+from bertdata.cli.common.programs.like_command import LikeCommand
 from bertdata.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
-    """The flags of a program or sub-command.
+    """The flags of a program or of one of its sub-commands.
 
-    keys: keys of our configuration that the program fixes, by key.
+    keys: configuration keys of bertdata or the trainer whose values the program fixes, by key.
     """
 
     flags: Sequence[Flag] = ()
@@ -24,22 +24,24 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """Another program, as its TOML file describes it.
+    """A program of another project, as its TOML file describes it.
 
-    path: the file. name: as in ``like NAME``. title: for texts that people read. purpose: what the program
-        does, for the list of programs.
-    source: repository, commit, version and file that the description was made from.
-    compared: what was run side by side with the original, and how closely it matches.
-    published: command lines as the program's authors publish them. also_published: further command lines,
-        described in a line each.
-    position: place in the list of programs. work: a sentence about what a command line does, if no function
-        of ours describes it.
-    variables: environment variables that the program reads, as flags without hyphens.
-    versions: for each version ("" is the default version), a table of flags per sub-command ("" if the
-        program has none).
+    path: path of the TOML file.
+    name: name of the program as the user types it after ``like``.
+    title: name of the program in texts for people.
+    purpose: what the program does, for the list of programs.
+    source: repository, commit, version and file from which the description was made.
+    compared: which results were compared with the original program's, and how closely they match.
+    published: command lines that the program's authors published.
+    also_published: descriptions of further published command lines, one line for each.
+    position: place in the list of programs.
+    work: a sentence that says what a command line does. It is used if no Python function describes it.
+    variables: environment variables that the program reads, described like flags but without hyphens.
+    versions: for each version of the program, the flags of each sub-command. The default version has the name
+        "". So has the only table of a program without sub-commands.
     """
 
-    door: Door
+    like_command: LikeCommand
     path: str
     name: str
     title: str
@@ -56,38 +58,38 @@ class Program:
 
     @property
     def commands(self) -> Mapping[str, Table]:
-        """The tables of the default version, by sub-command."""
+        """The flags of each sub-command in the default version, by the sub-command's name."""
         return self.versions[""]
 
     @property
     def other_versions(self) -> list[str]:
-        """The versions other than the default."""
+        """The names of all versions except the default version."""
         return [version for version in self.versions if version]
 
     @property
     def is_shipped(self) -> bool:
-        """True for a program that comes with this package.
+        """True if the program's description is part of this package, and not a file of the user's.
 
         Only such a program may use the ``rewritings`` of a ``like`` command.
         """
-        return Path(self.path).is_relative_to(self.door.folder)
+        return Path(self.path).is_relative_to(self.like_command.folder)
 
     @property
     def command(self) -> str:
-        """Command that calls the program: its door, then its name or the path of its file."""
-        return f"{self.door.command} {self.name if self.is_shipped else self.path}"
+        """Command that runs the program: the ``like`` command, followed by the program's name or its file."""
+        return f"{self.like_command.command} {self.name if self.is_shipped else self.path}"
 
     @property
     def example(self) -> str:
-        """The first command line that the program's authors publish, as a user types it after ``like``."""
+        """The first command line that the program's authors published, as it is typed after ``like``."""
         return f"  {self.command} {self.published[0]}"
 
-    def read(self, arguments: Sequence[str], version: str = "") -> Given:
-        """Read a command line of the program.
+    def read(self, arguments: Sequence[str], version: str = "") -> ParsedCommandLine:
+        """Parse a command line of the program.
 
-        UsageError, in the program's words, for a line that the program refuses.
+        Raises UsageError for a command line that the program refuses, with the message of the program.
         """
-        words, rewriting = arguments, self.door.rewritings.get(self.name)
+        words, rewriting = arguments, self.like_command.rewritings.get(self.name)
         if rewriting is not None and self.is_shipped:
             words, version = rewriting(arguments, version)
         tables = self._tables(version)
@@ -102,7 +104,7 @@ class Program:
         raise UsageError(f"{self.name}: expected a sub-command, {expected}; {found}")
 
     def flags(self, command: str = "", version: str = "") -> ProgramFlags:
-        """Return the flags of a sub-command in a version."""
+        """Return the flags of a sub-command in a version of the program."""
         others = {
             other: tables[command].flags
             for other, tables in self.versions.items()
@@ -114,19 +116,19 @@ class Program:
             prog=f"{self.command}{at}{' ' if command else ''}{command}",
             example=self.example,
             summary=f"The command line of {self.title} ({self.source}), with the same meaning.\n"
-            f"Flags of {self.door.ours} may follow after -- and override all others. --print-config\n"
-            f"{self.door.printing}.",
+            f"Flags of {self.like_command.ours} may follow after -- and override all others. --print-config\n"
+            f"{self.like_command.printing}.",
             table=table.flags,
             variables=self.variables,
             constants=table.keys,
-            ours=self.door.ours,
+            ours=self.like_command.ours,
             syntax=self.syntax,
             usual=usual.flags if usual else (),
             others=others,
         )
 
     def _tables(self, version: str) -> Mapping[str, Table]:
-        """Return the tables of a version. Raises UsageError for an unknown version."""
+        """Return the flags of each sub-command in a version. Raises UsageError for an unknown version."""
         if version not in self.versions:
             known = [f"@{one}" for one in self.other_versions]
             are = "is" if len(known) == 1 else "are"

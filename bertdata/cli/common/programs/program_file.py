@@ -1,15 +1,20 @@
-"""Reader of a program's TOML file, which describes the program and its flags.
+"""Reader of the TOML file that describes a program and its flags. The file is checked while it is read.
 
-It checks the file while it reads. A file looks like this:
+An example of such a file::
 
-name = "vendor/program.py" title = "Vendor program.py" purpose = "Vendor: what it does" source = "repository
-and commit, path of the file" published = ["--data_dir data --batch_size 8"]
+    name = "vendor/program.py"
+    title = "Vendor program.py"
+    purpose = "Vendor: what it does"
+    source = "repository and commit, path of the file"
+    published = ["--data_dir data --batch_size 8"]
 
-[keys]                       # keys of our configuration that no flag changes optimiser = "adamw"
+    [keys]                       # configuration keys that the program fixes
+    optimiser = "adamw"
 
-[flags] "-d --data_dir" = { key = "train_data", required = true, meaning = "directory of the data" }
-"--batch_size" = { kind = "integer", default = 32, key = "batch_size" } "--verbose" = { kind = "switch",
-without_effect = "logs have this trainer's own form" }
+    [flags]
+    "-d --data_dir" = { key = "train_data", required = true, meaning = "directory of the data" }
+    "--batch_size" = { kind = "integer", default = 32, key = "batch_size" }
+    "--verbose" = { kind = "switch", without_effect = "logs have this trainer's own form" }
 """
 
 import re
@@ -19,16 +24,16 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.cli.common.programs.command_line import ABSL, ABSL_APP, ARGPARSE, HUGGING_FACE, SYNTAXES
-from bertdata.cli.common.programs.door import Door
 from bertdata.cli.common.programs.flag import ABSL_KINDS, KINDS, Flag
-from bertdata.cli.common.programs.hugging_face import add_parsed_forms
+from bertdata.cli.common.programs.hugging_face import add_hugging_face_spellings
+from bertdata.cli.common.programs.like_command import LikeCommand
 from bertdata.cli.common.programs.program import Program, Table
 from bertdata.config.value_check import check_names, check_values
 from bertdata.errors import SettingsError, SettingsFileError
 from bertdata.io.toml_text import TomlFile
 
 DEFAULT = "default"
-"""Name by which another version refers to the default version in ``follows``."""
+"""Name under which a version can refer to the default version in ``follows``."""
 
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
@@ -62,19 +67,27 @@ _USUAL_KIND = "text"
 _DEFAULTS = {"integer": "an integer", "number": "a number", "text": "a text", "lower-case text": "a text"}
 
 
-def read_program(path: str, door: Door) -> Program:
-    """Read a program's file. SettingsFileError, as ``FILE:LINE: ...``, for the first fault."""
-    return _ProgramFile(path, door).program()
+def read_program(path: str, like_command: LikeCommand) -> Program:
+    """Read the TOML file of a program.
+
+    Raises SettingsFileError for the first fault, with a message of the form ``FILE:LINE: ...``.
+    """
+    return _ProgramFile(path, like_command).program()
 
 
 class _ProgramFile:
-    """A program's file that is being read.
+    """Reader of one program's TOML file.
 
-    A ``place`` is the path of keys to an entry, such as ("flags", "--lr").
+    In its methods, a ``place`` is the path of keys that leads to an entry, such as ("flags", "--lr").
     """
 
-    def __init__(self, path: str, door: Door, syntax: str = ARGPARSE) -> None:
-        self._toml, self._door, self._keys, self._syntax = TomlFile(path), door, door.keys(), syntax
+    def __init__(self, path: str, like_command: LikeCommand, syntax: str = ARGPARSE) -> None:
+        self._toml, self._door, self._keys, self._syntax = (
+            TomlFile(path),
+            like_command,
+            like_command.keys(),
+            syntax,
+        )
         self._folder = Path(path).parent
 
     def program(self) -> Program:
@@ -84,8 +97,8 @@ class _ProgramFile:
         for name in _REQUIRED:
             self._refuse_unless(bool(facts.get(name)), (), f"{name} is missing")
         self._syntax = facts.get("syntax", ARGPARSE)
-        # The default version has the name "". Another version may be described as changes to the default
-        # version, or to a version that comes before it in the file.
+        # The default version has the name "". Another version may be described by its differences from the
+        # default version, or from a version that comes earlier in the file.
         versions = {"": self._read_tables((), self._read_shared_tables(facts))}
         for version, changes in facts.get("versions", {}).items():
             place = ("versions", version)
@@ -94,16 +107,16 @@ class _ProgramFile:
         facts = {name: value for name, value in facts.items() if not isinstance(value, dict)}
         facts.pop("flags_of", None)
         return Program(
-            door=self._door,
+            like_command=self._door,
             path=self._toml.path,
             variables=self._read_variables(),
-            versions={name: self._add_parsed_forms(tables) for name, tables in versions.items()},
+            versions={name: self._add_parser_spellings(tables) for name, tables in versions.items()},
             **facts,
         )
 
     def _read_shared_tables(self, facts: Mapping[str, Any]) -> Mapping[str, Table]:
-        """Return the flags and keys of another program's file that ``flags_of`` names. This program has them
-        too.
+        """Return the flags and keys of the other program that ``flags_of`` names, because this program has
+        them too.
         """
         if "flags_of" not in facts:
             return {}
@@ -114,9 +127,9 @@ class _ProgramFile:
     def _find_followed_tables(
         self, changes: Mapping[str, Any], versions: Mapping[str, Mapping[str, Table]], place: tuple[str, ...]
     ) -> Mapping[str, Table]:
-        """Return the tables of the version that ``follows`` names.
+        """Return the tables of the version that ``follows`` names, from which the new version differs.
 
-        Without ``follows`` the result is empty, because the version then lists all its flags.
+        The result is empty if there is no ``follows``. The new version then lists all its flags.
         """
         if "follows" not in changes:
             return {}
@@ -127,13 +140,14 @@ class _ProgramFile:
         return versions[follows]
 
     def _read_tables(self, place: tuple[str, ...], base: Mapping[str, Table]) -> dict[str, Table]:
-        """Return the table of each sub-command: the flags that all sub-commands have, then the sub-command's.
+        """Return the table of each sub-command. It contains the flags of all sub-commands, then those of its
+        own.
 
-        base: tables to start from.
+        place: path of keys to the version's entry.
+        base: tables of the version that this version follows.
         """
-        # List the sub-commands in order, first the sub-commands of ``base``. A program without sub-commands
-        # has one table with the name "". A sub-command that is new in this version starts from that table
-        # too.
+        # The sub-commands of ``base`` come first. A program without sub-commands has a single table with the
+        # name "". A sub-command that is new in this version also starts from that table.
         commands = self._find_table(place).get("commands", {})
         names = list(dict.fromkeys([*(name for name in base if name or not commands), *commands])) or [""]
         found = dict[str, Table]()
@@ -147,7 +161,9 @@ class _ProgramFile:
         return found
 
     def _apply_changes(self, table: Table, place: tuple[str, ...]) -> Table:
-        """Return a copy of the table with the changes at ``place``: flags removed or added, keys set."""
+        """Return a copy of the table with the changes listed at ``place``: removed flags, added flags and
+        keys.
+        """
         rows = {flag.name: flag for flag in table.flags}
         changes = self._find_table(place)
         for spelling in changes.get("without", ()):
@@ -163,7 +179,7 @@ class _ProgramFile:
         return Table(flags=list(rows.values()), keys={**table.keys, **keys})
 
     def _read_flags(self, place: tuple[str, ...]) -> dict[str, Flag]:
-        """Return the flags listed at ``place``, by name."""
+        """Return the flags that are listed at ``place``, by name."""
         found = dict[str, Flag]()
         for names, entry in self._find_table(place).get("flags", {}).items():
             at = (*place, "flags", names)
@@ -177,7 +193,7 @@ class _ProgramFile:
         return found
 
     def _read_variables(self) -> list[Flag]:
-        """Return the environment variables, each as a flag without hyphens."""
+        """Return the environment variables, each described like a flag but without hyphens."""
         found = list[Flag]()
         for name, entry in self._toml.tables.get("variables", {}).items():
             at = ("variables", name)
@@ -189,7 +205,10 @@ class _ProgramFile:
         return found
 
     def _make_flag(self, names: str, entry: Mapping[str, Any], place: tuple[str, ...]) -> Flag:
-        """Return the flag that an entry describes."""
+        """Return the flag that an entry of the file describes.
+
+        names: spellings of the flag, separated by blanks.
+        """
         kind, key, values, default = (entry.get(name) for name in ("kind", "key", "values", "default"))
         self._check_default(entry, place)
         if key is not None:
@@ -209,7 +228,10 @@ class _ProgramFile:
         )
 
     def _check_key(self, key: str, values: Any, place: tuple[str, ...]) -> None:
-        """Raise SettingsFileError for an unknown key, or if ``values`` maps to an invalid value of it."""
+        """Raise SettingsFileError for an unknown configuration key or a value that the key does not accept.
+
+        values: the accepted values of the flag. A mapping says which value the key gets for each of them.
+        """
         with self._name_place((*place, "key")):
             check_names([key], self._keys)
         meant = values.values() if isinstance(values, dict) else ()
@@ -218,7 +240,11 @@ class _ProgramFile:
                 check_values({key: value}, self._keys)
 
     def _find_meaning(self, names: str, entry: Mapping[str, Any], place: tuple[str, ...]) -> str:
-        """Return the flag's help line: its ``meaning``, its key's description, or why it has no effect."""
+        """Return the line that the help shows for a flag.
+
+        It is the flag's ``meaning``, the description of its configuration key, or the reason why it has no
+        effect.
+        """
         if "without_effect" in entry:
             both = entry.keys() & {"meaning", "key"}
             problem = f"{names}: a flag without effect has no meaning and no key"
@@ -226,13 +252,14 @@ class _ProgramFile:
             return str(entry["without_effect"])
         if "meaning" not in entry and "key" in entry:
             description: str = self._keys[entry["key"]]["description"]
-            return description.partition(" (default")[0]  # drop our default, which need not be the program's
+            # without our default, because the program may have another
+            return description.partition(" (default")[0]
         problem = f"{names} has no meaning: say it, or name its key, or why it is without_effect"
         self._refuse_unless(bool(entry.get("meaning")), place, problem)
         return str(entry["meaning"])
 
     def _check_default(self, entry: Mapping[str, Any], place: tuple[str, ...]) -> None:
-        """Raise SettingsFileError for a default of the wrong type or with the wrong number of values."""
+        """Raise SettingsFileError if a default has the wrong type or the wrong number of values."""
         if "default" not in entry:
             return
         default, count, kind = entry["default"], entry.get("count"), entry.get("kind", _USUAL_KIND)
@@ -255,24 +282,24 @@ class _ProgramFile:
                 self._refuse_unless(spelling not in seen, (*place, "flags", flag.names), problem)
                 seen.add(spelling)
 
-    def _add_parsed_forms(self, tables: Mapping[str, Table]) -> dict[str, Table]:
-        """Return the tables with the spellings that the program's parser adds."""
+    def _add_parser_spellings(self, tables: Mapping[str, Table]) -> dict[str, Table]:
+        """Return the tables with the additional spellings that the program's parser accepts."""
         if self._syntax != HUGGING_FACE:
             return dict(tables)
         return {
-            name: Table(flags=add_parsed_forms(table.flags), keys=table.keys)
+            name: Table(flags=add_hugging_face_spellings(table.flags), keys=table.keys)
             for name, table in tables.items()
         }
 
     def _find_table(self, place: tuple[str, ...]) -> Mapping[str, Any]:
-        """Return the table at a place in the file."""
+        """Return the TOML table at a place in the file."""
         found: Mapping[str, Any] = self._toml.tables
         for name in place:
             found = found[name]
         return found
 
     def _check_table(self, found: Any, schemas: Mapping[str, Any], place: tuple[str, ...]) -> None:
-        """Raise SettingsFileError unless ``found`` is a table that fits the schemas."""
+        """Raise SettingsFileError unless ``found`` is a TOML table whose entries fit the schemas."""
         self._refuse_unless(isinstance(found, dict), place, f"{place[-1]} is {found!r}, expected a table")
         self._check_entries(found, schemas, place)
 
@@ -286,14 +313,14 @@ class _ProgramFile:
                 check_values({name: value}, schemas)
 
     def _refuse_unless(self, holds: bool, place: tuple[str, ...], problem: str) -> None:
-        """Raise SettingsFileError with the problem and the place unless ``holds``."""
+        """Raise SettingsFileError with this problem and place unless ``holds`` is true."""
         with self._name_place(place):
             if not holds:
                 raise SettingsError(problem)
 
     @contextmanager
     def _name_place(self, place: tuple[str, ...]) -> Iterator[None]:
-        """Context manager that adds file and line of a place to each SettingsError raised in it."""
+        """Context manager that adds the file and line of a place to each SettingsError of its block."""
         try:
             yield
         except SettingsError as error:
@@ -302,9 +329,11 @@ class _ProgramFile:
 
 
 def _has_type(value: Any, kind: str) -> bool:
-    """Return True if a default has the type of the flag's values.
+    """Return True if a flag's default value has the right type.
 
-    For a flag that takes a text, the default False is allowed and means no text.
+    A flag that takes a text may also have the default False, which means that there is no text.
+
+    kind: name of the type, as in the program's file.
     """
     if kind in ("integer", "number"):
         return not isinstance(value, bool) and isinstance(value, int if kind == "integer" else int | float)

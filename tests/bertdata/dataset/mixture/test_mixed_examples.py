@@ -35,7 +35,7 @@ def sets(corpus: list[Path], tmp_path_factory: Any) -> list[Path]:
 def twin(sets: Sequence[Path], weights: Sequence[int], first: int, count: int) -> list[Any]:
     """The examples of a mixture, taken one at a time from lists."""
     held = [list(bertdata.open_dataset(path)) for path in sets]
-    sources, numbers = Turns(weights).find(np.arange(first, first + count))
+    sources, numbers = Turns(weights).find_sources(np.arange(first, first + count))
     return [
         held[source][number % len(held[source])]
         for source, number in zip(sources.tolist(), numbers.tolist(), strict=True)
@@ -55,7 +55,7 @@ def test_an_epoch_ends_with_the_first_source_or_the_last(sets):
     first = bertdata.open_dataset({a: 9, b: 1})
     every = bertdata.open_dataset({a: 9, b: 1}, stopping_strategy="all_exhausted")
     for data, ended in ((first, 0), (every, 1)):
-        sources, numbers = Turns([9, 1]).find(np.arange(len(data)))
+        sources, numbers = Turns([9, 1]).find_sources(np.arange(len(data)))
         assert sources[-1] == ended
         assert numbers[-1] == sizes[ended] - 1
     assert len(first) < len(every)
@@ -109,7 +109,7 @@ def test_masks_drawn_anew_are_others_in_each_pass_over_a_source(sets):
         [list(bertdata.open_dataset(path).masked(seed=5, epoch=epoch)) for epoch in range(9)]
         for path in sets[:2]
     ]
-    sources, numbers = Turns([1, 1]).find(np.arange(1200))
+    sources, numbers = Turns([1, 1]).find_sources(np.arange(1200))
     for source, number, one in zip(sources.tolist(), numbers.tolist(), mixed, strict=True):
         epoch, row = divmod(number, len(held[source][0]))
         assert one == held[source][epoch][row]

@@ -14,7 +14,7 @@ WEIGHTS = st.lists(st.integers(1, 40), min_size=1, max_size=8)
 
 
 def order(weights: list[int], count: int, start: int = 0) -> list[int]:
-    return Turns(weights).find(np.arange(start, start + count))[0].tolist()
+    return Turns(weights).find_sources(np.arange(start, start + count))[0].tolist()
 
 
 def by_the_words(weights: list[int]) -> list[int]:
@@ -97,7 +97,7 @@ def test_any_place_is_found_at_once(weights, start, data):
     turns = Turns(weights)
     counts = turns.count_turns(start)
     assert counts.sum() == start
-    sources, numbers = turns.find(np.arange(start, start + 50))
+    sources, numbers = turns.find_sources(np.arange(start, start + 50))
     for place, source, number in zip(range(50), sources.tolist(), numbers.tolist(), strict=True):
         assert number == counts[source]
         assert turns.find_place(source, number) == start + place

@@ -19,7 +19,7 @@ from bertdata.examples.dynamic_masking.masker import Draws
 from bertdata.examples.masking.prepared_settings import find_role_ids
 from bertdata.examples.masking.settings import SPECIAL_ROLES, MaskingSettings
 from bertdata.examples.objectives import find_objective
-from bertdata.examples.sop.load_masker import LoadedNgrams, make_ngram_masker
+from bertdata.examples.sop.load_masker import NgramMasker, make_ngram_masker
 from tests.support.strategies import small_vocabulary, tries
 
 VOCABULARY = small_vocabulary(DIALECTS["mlperf"])
@@ -35,7 +35,7 @@ def draws(count: int, rate: float, key: int = 7) -> Draws:
     )
 
 
-def drawn(masker: LoadedNgrams, rows: list[list[int]], rate: float, words: Any = None) -> list[Any]:
+def drawn(masker: NgramMasker, rows: list[list[int]], rate: float, words: Any = None) -> list[Any]:
     """Ids, positions and labels of each example."""
     lengths = np.array([len(row) for row in rows])
     ids = np.array([token for row in rows for token in row], np.int32)
@@ -97,7 +97,7 @@ def test_lengths_are_those_of_the_dataset():
 
 def test_it_is_what_the_objective_masks_with_and_can_be_sent_to_a_worker():
     masker = find_objective("sop").masker(VOCABULARY, MaskingSettings(), {"ngram": 2})
-    assert isinstance(masker, LoadedNgrams)
+    assert isinstance(masker, NgramMasker)
     assert masker.settings.whole_word_mask
     rows = [[*VOCABULARY.replacements] * 3]
     assert drawn(pickle.loads(pickle.dumps(masker)), rows, 0.3) == drawn(masker, rows, 0.3)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bertdata import _native
 from bertdata.config.dialects import DIALECTS
 from bertdata.examples.span.batch import SpanBatch, SpanExample
-from bertdata.examples.span.blocks import cut_bodies
+from bertdata.examples.span.blocks import cut_text_into_blocks
 from bertdata.examples.span.make import make_spans
 from bertdata.examples.span.settings import ENDPOINTS, REPLACEMENTS, SpanSettings
 from bertdata.records import Documents, Vocabulary
@@ -126,7 +126,7 @@ def made(documents: Documents, settings: SpanSettings) -> list[SpanExample]:
 
 @given(texts(VOCABULARY), span_settings())
 def test_the_blocks_of_a_pass_are_the_text_and_nothing_else(documents, settings):
-    extents = list(cut_bodies(documents, settings.longest_body, as_original=settings.as_original))
+    extents = list(cut_text_into_blocks(documents, settings.longest_body, as_original=settings.as_original))
     bodies = [list(documents.ids[start:end]) for start, end in extents]
     blocks = [[VOCABULARY.cls, *body, VOCABULARY.sep] for body in bodies]
     assert all(3 <= len(block) <= settings.max_seq_length for block in blocks)

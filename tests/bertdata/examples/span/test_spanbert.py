@@ -12,7 +12,7 @@ import pytest
 from bertdata.config.dialects import find_dialect
 from bertdata.examples.random_stream import NumpyStream
 from bertdata.examples.span.batch import SpanExample
-from bertdata.examples.span.blocks import cut_bodies
+from bertdata.examples.span.blocks import cut_text_into_blocks
 from bertdata.examples.span.make import make_spans
 from bertdata.examples.span.settings import SpanSettings
 from bertdata.records import Documents, Vocabulary
@@ -109,7 +109,7 @@ def test_every_case_of_the_kit_is_tried(oracles):
 @pytest.mark.parametrize("case", CASES)
 def test_every_block_is_spanberts(case, documents, oracles):
     text, length = case.split("__")[:2]
-    blocks = cut_bodies(documents[text], int(length) - 2, as_original=True)
+    blocks = cut_text_into_blocks(documents[text], int(length) - 2, as_original=True)
     assert md5_of_rows(map(list, blocks)) == oracles[case]["blocks_md5"]
 
 

@@ -13,7 +13,7 @@ from bertdata.config.dialects import DIALECTS
 from bertdata.errors import SettingsError
 from bertdata.examples.random_stream import NumpyStream
 from bertdata.examples.span.batch import SpanExample
-from bertdata.examples.span.blocks import cut_bodies
+from bertdata.examples.span.blocks import cut_text_into_blocks
 from bertdata.examples.span.make import make_spans
 from bertdata.examples.span.masking import draw_spans, find_boundaries, prepare_span_rules, replace_spans
 from bertdata.examples.span.settings import SpanSettings
@@ -131,8 +131,8 @@ def documents_of(*sizes: list[int], ids: list[int] | None = None) -> Documents:
 )
 def test_blocks_are_whole_sentences(sizes, ours, original):
     documents = documents_of(*sizes)
-    assert list(cut_bodies(documents, 8, as_original=False)) == ours
-    assert list(cut_bodies(documents, 8, as_original=True)) == original
+    assert list(cut_text_into_blocks(documents, 8, as_original=False)) == ours
+    assert list(cut_text_into_blocks(documents, 8, as_original=True)) == original
 
 
 # Many blocks

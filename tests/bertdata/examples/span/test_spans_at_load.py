@@ -21,7 +21,7 @@ from bertdata.examples.dynamic_masking.masker import DrawnMasks, Draws
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.objectives import find_objective
 from bertdata.examples.span.batch import SpanExample
-from bertdata.examples.span.load_masker import LoadedSpans, make_span_masker
+from bertdata.examples.span.load_masker import SpanMasker, make_span_masker
 from bertdata.examples.span.masking import draw_spans, find_boundaries, prepare_span_rules
 from bertdata.examples.span.settings import ENDPOINTS, REPLACEMENTS, SpanSettings
 from bertdata.examples.span.streams import BlockStream
@@ -105,7 +105,7 @@ def test_boundaries_are_those_of_the_runs_of_masks(masker, lengths, seed):
 def test_a_masker_is_pickled():
     masker = make_span_masker(VOCABULARY, MaskingSettings(), {}, "python")
     again = pickle.loads(pickle.dumps(masker))
-    assert isinstance(again, LoadedSpans)
+    assert isinstance(again, SpanMasker)
     assert again.settings == masker.settings
 
 

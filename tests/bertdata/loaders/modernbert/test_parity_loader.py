@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertdata._native import kernels
-from bertdata.loaders.modernbert.engines import make_masks, make_packer
+from bertdata.loaders.modernbert.engines import make_epoch_masker, make_packer
 from bertdata.loaders.modernbert.epoch import find_order
 from bertdata.loaders.modernbert.masks import compute_stream_state
 from bertdata.loaders.modernbert.settings import ModernBertSettings
@@ -77,7 +77,9 @@ def test_the_kernel_masks_as_its_twin_and_leaves_the_stream_at_the_same_point(
     settings = ModernBertSettings(
         batch_size=1, micro_batch_size=1, max_seq_len=9, mask_prob=prob, mask_seed=seed
     )
-    both = [make_masks(1, settings, mask_id=MASK, padding_id=PADDING, engine=engine) for engine in ENGINES]
+    both = [
+        make_epoch_masker(1, settings, mask_id=MASK, padding_id=PADDING, engine=engine) for engine in ENGINES
+    ]
     ids, ends = np.array([id for row in rows for id in row], kind), np.cumsum([len(row) for row in rows])
     cells = redrawn = 0
     for _ in range(batches):
@@ -94,7 +96,7 @@ def test_the_kernel_masks_as_its_twin_and_leaves_the_stream_at_the_same_point(
 def test_the_streams_state_is_found_where_integers_are_redrawn(engine):
     """Ids near 2**32 reject almost half of the integers."""
     settings = ModernBertSettings(batch_size=1, micro_batch_size=1, max_seq_len=7, mask_seed=11)
-    masks = make_masks(0, settings, mask_id=2**31, padding_id=0, engine=engine)
+    masks = make_epoch_masker(0, settings, mask_id=2**31, padding_id=0, engine=engine)
     redrawn = 0
     for number in range(1, 40):
         redrawn += masks.draw(np.array([2**31, 4], np.uint32), np.array([2]), 7).redrawn
@@ -182,7 +184,7 @@ def test_rows_of_several_chunks_are_masked_as_by_the_twin_with_integers_redrawn(
     ids = np.arange(1, 3001, dtype=np.uint32)
     drawn = []
     for engine in ENGINES:
-        masks = make_masks(0, settings, mask_id=largest, padding_id=0, engine=engine)
+        masks = make_epoch_masker(0, settings, mask_id=largest, padding_id=0, engine=engine)
         for _ in range(2):
             made = masks.draw(ids, np.array([1500, 3000]), 1533)
             drawn.append([*(one.tolist() for one in made[:3]), made.redrawn, made.tokens, masks.state])

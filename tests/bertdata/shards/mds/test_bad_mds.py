@@ -18,7 +18,9 @@ Change = Callable[[Path], None]
 @pytest.fixture
 def foreign(tmp_path: Path) -> Path:
     """Two shards with hashes, as ModernBERT's trainer reads them."""
-    form = ShardForm.of({"id": "str", "input_ids": "ndarray:uint16"}, hashes=("sha1",), size_limit=400)
+    form = ShardForm.from_columns(
+        {"id": "str", "input_ids": "ndarray:uint16"}, hashes=("sha1",), size_limit=400
+    )
     rows = [np.arange(3 + number, dtype=np.uint16) for number in range(12)]
     place = tmp_path / "foreign"
     place.mkdir()
@@ -156,7 +158,7 @@ def test_the_sound_directory_is_read(bertdata, foreign):
 
 def write(place: Path, columns: dict[str, str], samples: list[dict[str, Any]]) -> Path:
     place.mkdir()
-    write_directory(str(place), ShardForm.of(columns), samples)
+    write_directory(str(place), ShardForm.from_columns(columns), samples)
     return place
 
 

@@ -107,7 +107,7 @@ def test_both_writers_make_the_same_files(judge, kit, tmp_path, settings):
     assert len(samples) == len(given["samples"])
     ours.mkdir()
     hashes = tuple(settings.get("hashes", ()))
-    write_directory(str(ours), ShardForm.of(columns, **{**settings, "hashes": hashes}), samples)
+    write_directory(str(ours), ShardForm.from_columns(columns, **{**settings, "hashes": hashes}), samples)
     if "compression" not in settings:
         files = sorted(path.name for path in theirs.iterdir())
         assert sorted(path.name for path in ours.iterdir()) == files

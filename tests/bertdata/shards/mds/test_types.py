@@ -17,7 +17,7 @@ from bertdata.shards.mds.ids import (
     make_id_form,
 )
 from bertdata.shards.mds.index import ShardForm
-from bertdata.shards.mds.shard_file import cut_by_size, decode_sample, encode_sample
+from bertdata.shards.mds.shard_file import decode_sample, divide_by_size, encode_sample
 from bertdata.shards.mds.types import DTYPES, find_type
 
 INTEGERS = {"uint8": "<B", "int8": "<b", "uint16": "<H", "int16": "<h", "uint32": "<I", "int32": "<i"}
@@ -181,7 +181,7 @@ def test_examples_in_bulk_are_samples_one_by_one(counts, wide, with_len, first):
     before=st.booleans(),
 )
 def test_ids_of_any_form_are_decoded_in_bulk(counts, kinds, kind, before):
-    form = ShardForm.of({"a" if before else "z": "json", "tokens": kind, "y": "uint16"})
+    form = ShardForm.from_columns({"a" if before else "z": "json", "tokens": kind, "y": "uint16"})
     if kind == "ndarray:uint16:5":
         counts = [5] * len(counts)
     types = kinds if kind == "ndarray" else [kind.split(":")[1]] * len(counts)
@@ -211,14 +211,14 @@ def test_shards_are_cut_where_the_writer_cuts_them(sizes, limit):
             starts.append(number)
             total = 10
         total += size + 4
-    assert cut_by_size(sizes, form, limit) == ([*starts, len(sizes)] if sizes else [0])
-    assert cut_by_size(sizes, form, None) == ([0, len(sizes)] if sizes else [0])
+    assert divide_by_size(sizes, form, limit) == ([*starts, len(sizes)] if sizes else [0])
+    assert divide_by_size(sizes, form, None) == ([0, len(sizes)] if sizes else [0])
 
 
 def test_a_later_sample_over_the_limit_gets_a_shard_of_its_own():
-    assert cut_by_size([5, 500, 5, 5], b"{}", 60) == [0, 1, 2, 4]
+    assert divide_by_size([5, 500, 5, 5], b"{}", 60) == [0, 1, 2, 4]
     with pytest.raises(ValueError, match="514 bytes"):
-        cut_by_size([500, 5], b"{}", 60)
+        divide_by_size([500, 5], b"{}", 60)
 
 
 def test_decimals_keep_their_digits():

@@ -12,7 +12,7 @@ from tests.support.plans import make_plan
 from trainer.config.model_kinds import read_model_config
 from trainer.config.settings import Config
 from trainer.devices.cuda import Cuda
-from trainer.splitting.plan.fit import FREE, can_split, check_fits
+from trainer.splitting.plan.fit import SETTINGS_WITHOUT_EFFECT, can_split, check_fits
 
 PLAN = make_plan()
 RUN: dict[str, Any] = {
@@ -41,7 +41,7 @@ def test_a_plan_or_a_run_that_says_no_head_fits(planned, run):
     check_fits(replace(PLAN, head=planned), **RUN, head=run, where="plan.json")
 
 
-@pytest.mark.parametrize("name", FREE)
+@pytest.mark.parametrize("name", SETTINGS_WITHOUT_EFFECT)
 def test_what_no_plan_depends_on_may_differ(name):
     others = {"deep_weight_init": True, "model_type": "roberta", "pad_token_id": 1}
     other = replace(RUN["model"], **{name: others.get(name, 0.25)})

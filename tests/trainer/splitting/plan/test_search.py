@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.splitting.plan.search import FAR, Choice, Search
+from trainer.splitting.plan.search import NOT_ALLOWED, Choice, Search
 
 KINDS = 2
 
@@ -94,4 +94,4 @@ def test_a_search_of_96_layers_takes_few_dynamic_programs():
 
 def test_no_division_has_more_stages_than_layers():
     assert uniform(2, 3).best() is None
-    assert uniform(2, 3).find_bottleneck(np.zeros((1, 3, 3), dtype=np.int64), FAR) is None
+    assert uniform(2, 3).find_bottleneck(np.zeros((1, 3, 3), dtype=np.int64), NOT_ALLOWED) is None

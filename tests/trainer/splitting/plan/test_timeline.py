@@ -18,7 +18,7 @@ from trainer.splitting.plan.timeline import (
     Event,
     compute_idle_fraction,
     list_passes,
-    simulate,
+    simulate_update,
 )
 
 
@@ -57,7 +57,7 @@ def test_fewer_micro_batches_than_stages_all_go_forward_first():
 @pytest.mark.parametrize("micro_batches", [1, 2, 8, 32])
 def test_equal_stages_take_the_time_of_the_plans_formula(stages, micro_batches):
     plan = make_plan(stages, micro_batches=micro_batches)
-    events = simulate(plan)
+    events = simulate_update(plan)
     assert max(event.end for event in events) == plan.seconds
     assert plan.seconds == (stages + micro_batches - 1) * 0.75 + 0.5 + 0.125
     assert compute_idle_fraction(events, stages) == pytest.approx(plan.bubble, abs=1e-12)
@@ -65,12 +65,12 @@ def test_equal_stages_take_the_time_of_the_plans_formula(stages, micro_batches):
 
 @pytest.mark.parametrize("plan", UNEVEN)
 def test_uneven_stages_take_the_time_of_the_formula_to_a_tenth(plan):
-    assert max(event.end for event in simulate(plan)) == pytest.approx(plan.seconds, rel=0.1)
+    assert max(event.end for event in simulate_update(plan)) == pytest.approx(plan.seconds, rel=0.1)
 
 
 @pytest.mark.parametrize("plan", UNEVEN)
 def test_a_stage_does_one_thing_at_a_time(plan):
-    events = simulate(plan)
+    events = simulate_update(plan)
     for number in range(len(plan.stages)):
         own = sorted((one for one in events if one.stage == number), key=lambda one: one.start)
         assert all(before.end <= after.start + 1e-12 for before, after in pairwise(own))
@@ -78,7 +78,7 @@ def test_a_stage_does_one_thing_at_a_time(plan):
 
 @pytest.mark.parametrize("plan", UNEVEN)
 def test_every_pass_is_there_once_for_its_forecast_time(plan):
-    done = passes(events := simulate(plan))
+    done = passes(events := simulate_update(plan))
     assert len(done) == len([one for one in events if one.micro_batch is not None])
     for number, stage in enumerate(plan.stages):
         for batch in range(plan.micro_batches):
@@ -90,7 +90,7 @@ def test_every_pass_is_there_once_for_its_forecast_time(plan):
 
 @pytest.mark.parametrize("plan", UNEVEN)
 def test_a_pass_waits_for_what_its_neighbour_sends(plan):
-    done = passes(simulate(plan))
+    done = passes(simulate_update(plan))
     last = len(plan.stages) - 1
     for batch in range(plan.micro_batches):
         assert done[FORWARD, last, batch].end <= done[BACKWARD, last, batch].start
@@ -105,19 +105,19 @@ def test_a_pass_waits_for_what_its_neighbour_sends(plan):
 
 @pytest.mark.parametrize("plan", UNEVEN)
 def test_as_many_micro_batches_are_under_way_as_the_plans_memory_counts(plan):
-    done = passes(simulate(plan))
+    done = passes(simulate_update(plan))
     stages = len(plan.stages)
     mesh = Mesh(stages, plan.copies, plan.micro_batches, plan.batch_size)
     for number in range(stages):
         starts = [done[FORWARD, number, batch].start for batch in range(plan.micro_batches)]
         ends = [done[BACKWARD, number, batch].end for batch in range(plan.micro_batches)]
         most = max(sum(end > start for end in ends[: count + 1]) for count, start in enumerate(starts))
-        assert most == mesh.in_flight(stages - number)
+        assert most == mesh.count_in_flight(stages - number)
 
 
 @pytest.mark.parametrize("plan", UNEVEN)
 def test_the_step_waits_for_every_stages_gradients(plan):
-    events = simulate(plan)
+    events = simulate_update(plan)
     ends = {one.stage: one.end for one in passes(events).values() if one.kind == BACKWARD}
     reduced = [one for one in events if one.kind == ALL_REDUCE]
     assert {one.stage: one.start for one in reduced} == ends

@@ -5,10 +5,7 @@ from collections.abc import Sequence
 PRINT_CONFIG = "--print-config"
 
 
-def take_print_config(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """Remove ``--print-config`` from a command line.
-
-    Return the other words, and True if the flag was among them.
-    """
+def remove_print_config_flag(arguments: Sequence[str]) -> tuple[list[str], bool]:
+    """Return the command line without ``--print-config``, and True if the flag was there."""
     rest = [word for word in arguments if word.replace("_", "-") != PRINT_CONFIG]
     return rest, len(rest) < len(arguments)

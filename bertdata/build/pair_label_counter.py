@@ -1,4 +1,4 @@
-"""A wrapper of examples that counts the sentence pairs with label 1 while examples are written."""
+"""A wrapper around examples that counts the sentence pairs with label 1 while the examples are written."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ from bertdata.examples.groups import get_pair_labels
 from bertdata.records import MadeExamples
 
 
-class PairWatch:
-    """Wrapper of examples that counts the labels of their sentence pairs when batches are taken.
+class PairLabelCounter:
+    """Wrapper around the examples of a shard that counts the sentence pairs with label 1.
 
-    Each example must be taken exactly once.
+    Labels are counted whenever a batch is read, so each example must be read exactly once.
 
-    ones: number of labels 1 so far.
+    ones: number of pairs with label 1 in the batches that were read so far.
     """
 
     def __init__(self, examples: MadeExamples) -> None:
@@ -31,7 +31,7 @@ class PairWatch:
         return self._examples.masked
 
     def batch(self, start: int, stop: int, step: int = 1) -> Any:
-        """Return a batch of the wrapped examples, and add the labels of their pairs to the counts."""
+        """Return a batch of the wrapped examples, and count the pairs with label 1 in it."""
         batch = self._examples.batch(start, stop, step)
         self.ones += sum(convert_to_ints(get_pair_labels(batch)))
         return batch
