@@ -30,13 +30,13 @@ from beam_pipelines.runners.pipeline import check_runner, has_local_workers, mak
 from beam_pipelines.stages.text_stage import TextStage, find_finished_text, plan_text_stage
 from beam_pipelines.transport.bundled_file import BundledFile
 from beam_pipelines.transport.spill_files import SpillFiles
-from bertdata import _native
 from bertdata.build.dry_run import Preview, describe_settings, preview_shards, show_previews
 from bertdata.build.estimate import format_estimate
 from bertdata.build.given_parts import find_parts
 from bertdata.build.plan import list_plan_warnings
 from bertdata.build.shard_task import Target
 from bertdata.cli.common.dispatch import run_to_exit_status
+from bertdata.cli.common.slow_engine import warn_about_slow_engine
 from bertdata.dataset.lost_text import check_lost_text
 from bertdata.dataset.manifest import format_summary
 from bertdata.dataset.provenance import find_provenance
@@ -82,8 +82,7 @@ def prepare(arguments: list[str]) -> int:
     """
     flags, beam_arguments = parse_flags(arguments)
     check_runner(beam_arguments, flags)
-    if not _native.available():
-        say_error(f"{PROGRAM}: the native engine is not built here; running the slow Python engine")
+    warn_about_slow_engine(PROGRAM)
     with plan_from_flags(flags) as plan:
         _check_and_run(flags, beam_arguments, plan)
     return 0
