@@ -189,6 +189,25 @@ def choose_text_field(settings: RecordSettings, files: Sequence[str], kinds: Seq
     return settings
 
 
+def find_files_without_language(
+    settings: RecordSettings, files: Sequence[str], kinds: Sequence[str]
+) -> list[str]:
+    """Return the files with fields among which the language field is not, as far as their beginnings show."""
+    lacking = []
+    for path, kind in zip(files, kinds, strict=True):
+        columns = SOURCE_KINDS[kind].columns
+        if columns is None or read_beginning(path, settings.encoding).is_empty:
+            continue
+        found = columns(path, settings)
+        if found is not None and settings.language_field not in {
+            *found.texts,
+            *found.paragraphs,
+            *found.inner,
+        }:
+            lacking.append(path)
+    return lacking
+
+
 def _check_field_exists(name: str, found: Sequence[str], path: str) -> None:
     """Raise SettingsError if the field that the user named is not among the fields that were found."""
     if found and name not in found:

@@ -161,6 +161,18 @@ def test_language_is_that_of_records_without_the_field(
     assert json.loads((tmp_path / "out/manifest.json").read_text())["settings"]["language"] == "de"
 
 
+def test_a_file_without_the_field_is_told_if_a_language_is_taken_for_it(
+    corpus: Path, bertdata: Program, tmp_path: Path
+) -> None:
+    without = write_records(tmp_path / "without.jsonl", [{"text": "Das ist bzw. war gut. Ja."}])
+    flags = (*FLAGS, "--language=de", "--keep-languages=de")
+    done = bertdata("segment", corpus, without, "--output", tmp_path / "out", *flags)
+    assert done.status == 0, done.err
+    told = done.out + done.err
+    assert f"{without}: its first records have no field 'lang'; they are taken to be of --language de" in told
+    assert "corpus.jsonl: its first records" not in told
+
+
 def test_an_unknown_language_is_not_replaced_by_the_default(
     german: Path, bertdata: Program, tmp_path: Path
 ) -> None:
