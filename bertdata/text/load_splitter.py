@@ -72,7 +72,7 @@ def fetch_tables(settings: SegmentSettings | PartSettings, directory: str | None
     directory: where to look for the tables. None: the user's cache and NLTK's directories.
     """
     by_record = isinstance(settings, PartSettings) and settings.records.language_field is not None
-    if by_record and settings.selection.keep_languages is None:
+    if by_record and isinstance(settings, PartSettings) and settings.selection.keep_languages is None:
         if directory is None:
             with suppress(AssetError):
                 obtain_every_language()
