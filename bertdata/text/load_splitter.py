@@ -71,15 +71,17 @@ def fetch_tables(settings: SegmentSettings | PartSettings, directory: str | None
 
     directory: where to look for the tables. None: the user's cache and NLTK's directories.
     """
-    by_record = isinstance(settings, PartSettings) and settings.records.language_field is not None
-    if by_record and isinstance(settings, PartSettings) and settings.selection.keep_languages is None:
-        if directory is None:
-            with suppress(AssetError):
-                obtain_every_language()
-        return
-    for code in settings.languages():
-        if (name := find_language(code).tables) is not None:
-            find_punkt_tables(_find_tables_folder(directory, code) if by_record else directory, name)
+    languages = map(find_language, settings.languages())
+    needed = {one.code: one.tables for one in languages if one.tables is not None}
+    if not isinstance(settings, PartSettings) or settings.records.language_field is None:
+        for tables in needed.values():
+            find_punkt_tables(directory, tables)
+    elif settings.selection.keep_languages is not None:
+        for code, tables in needed.items():
+            find_punkt_tables(_find_tables_folder(directory, code), tables)
+    elif needed and directory is None:
+        with suppress(AssetError):
+            obtain_every_language()
 
 
 def _find_tables_folder(directory: str | None, language: str) -> str | None:

@@ -236,6 +236,22 @@ def test_a_missing_table_is_an_error_when_a_record_needs_it(
     done.assert_one_error(2, "german/ortho_context.tab: no such file")
 
 
+def test_no_table_is_fetched_if_no_text_is_split_into_sentences(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*given: object) -> None:
+        raise AssertionError("fetched")
+
+    monkeypatch.setattr(load_splitter, "obtain_every_language", refuse)
+    monkeypatch.setattr(load_splitter, "find_punkt_tables", refuse)
+    records = RecordSettings(language_field="lang")
+    for keep in (None, "de"):
+        settings = PartSettings(
+            sentences="lines", records=records, selection=SelectionSettings(keep_languages=keep)
+        )
+        load_splitter.fetch_tables(settings, None)
+
+
 def test_settings_that_do_not_go_together_are_refused() -> None:
     with pytest.raises(SettingsError, match="keep_languages goes with language_field"):
         PartSettings(selection=SelectionSettings(keep_languages="de"))
