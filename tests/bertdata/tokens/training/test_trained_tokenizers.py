@@ -43,6 +43,7 @@ def added(found: dict[str, Any]) -> dict[str, int]:
 
 
 @KIND
+@pytest.mark.thorough_after_first
 def test_a_tokenizer_is_the_same_in_every_process(kind: str, corpus: list[Path], tmp_path: Path) -> None:
     if kind == "unigram":
         pytest.importorskip("sentencepiece")
@@ -280,7 +281,7 @@ def test_the_manifest_replaces_no_input_and_no_other_file(bertdata: Program, tmp
 def test_a_long_training_tells_what_it_reads_and_learns_from(
     bertdata: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertdata.cli.common.training_progress._SMALL", 1000)
+    monkeypatch.setattr("bertdata.steps.vocabulary_progress._SMALL", 1000)
     monkeypatch.setattr("bertdata.tokens.training.texts._BLOCK_BYTES", 400)
     (tmp_path / "text").write_text("a cat sat on the mat\n" * 95)
     outcome = bertdata("train-vocab", tmp_path / "text", "--output", tmp_path / "v", "--size=50")
