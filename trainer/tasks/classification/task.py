@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DataError, SettingsError, UsageError
 from bertdata.examples.columns import Array
+from bertdata.io.terminal import say_error
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
