@@ -499,7 +499,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, scheme, package,
         storage.read_bytes(f"{scheme}://data/x")
     assert str(failure.value) == (
         f"{scheme}://data/x: {scheme}:// needs the package {package}: pip install {package}, "
-        f"or pip install '.[{extra}]' in bertdata's source tree"
+        f"or pip install --editable '.[{extra}]' in bertdata's source tree"
     )
 
 
