@@ -51,5 +51,8 @@ updates if both formats have them."""
     add_tokenizer_flags(parser)
     given = parser.parse_args(arguments)
     from trainer.checkpoints.formats.convert import convert
+    from trainer.remote.copies import bring_checkpoint
 
-    say(convert(**vars(given)))
+    values = vars(given)
+    values["source"] = bring_checkpoint(given.source)
+    say(convert(**values))

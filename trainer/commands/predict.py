@@ -26,11 +26,12 @@ label of a text or of two texts, with its probability, or a score."""
 def run(arguments: list[str]) -> None:
     """Predict with a trained model and print the result: words for the masks, an answer, or a label."""
     given = _make_parser().parse_args(arguments)
+    from trainer.remote.copies import bring_checkpoint
     from trainer.run.trained_model import open_trained  # imports torch, which help need not wait for
     from trainer.tasks.fine_tuned import print_task_prediction
 
     opened = open_trained(
-        given.model,
+        bring_checkpoint(given.model),
         model_config=given.model_config,
         vocabulary=given.vocab,
         train_data=given.train_data,

@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-from bertdata.errors import SettingsError
 from bertdata.io import storage
 from trainer.config.settings import Config
 from trainer.logs.further_logs import make_loggers as further_loggers
@@ -23,8 +22,6 @@ def make_loggers(
     resume_step: step after which the run resumes. Later rows are removed from the logs. None: a new run.
     """
     output_dir, reports = str(config.run.output_dir), config.reports
-    if storage.is_remote(output_dir):
-        raise SettingsError(f"output_dir is {output_dir}, expected a local directory: logs are appended to")
     storage.make_directory(output_dir)
     folder = Path(output_dir.removeprefix("file://"))
     wanted = further_loggers(config, folder, columns, resume_step)

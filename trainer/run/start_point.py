@@ -147,7 +147,7 @@ def load_start_from(
         return state, None
     # "resumed": everything continues, that is, counts, position in the data, loss scale, weights and moments.
     position = Position(*saved.position)
-    state = replace(saved, task=fresh.task, position=position, config=config.as_json())
+    state = replace(saved, task=fresh.task, position=position, config=runtime.record_config())
     training.strategy.optimiser_step.scale.load_state_dict(saved.loss_scale)
     for difference in describe_changed_settings(saved, config, update_examples):
         runtime.log(f"warning: {difference}")

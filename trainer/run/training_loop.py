@@ -14,6 +14,7 @@ logs it.
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ from trainer.run.pending_updates import PendingUpdates
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.planned_updates import PlannedUpdates, crosses_multiple
+from trainer.run.remote_output import begin_uploads, remove_earlier_remote_run
 from trainer.run.runtime import find_model_config, make_model
 from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
@@ -66,6 +68,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     longest = find_longest_feature(data) if config.is_finetuning else data.layout.max_seq_length
     # The state of a run at update 0. If the run continues a checkpoint, load_start replaces it.
     fresh = make_initial_state(config, shape, data.digest, order, runtime.task.name, longest)
+    fresh = replace(fresh, config=runtime.record_config())
     schedule = planned.add_warmup(config.make_schedule(runtime.copies))
     training = Training(runtime, make_model(runtime, shape), fresh, schedule)
     if config.run.compile_only:
@@ -88,6 +91,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     # Everything above may raise an error. Only now the output directory is changed, so that a refused start
     # leaves nothing behind.
     runtime.on_machines(lambda: _prepare_directory(config, later_than))
+    runtime.on_rank_0(lambda: begin_uploads(runtime, later_than))
     devices = runtime.collective.size * device.replicas
     peak, unit = device.find_peak(described), config.steps_of_update
     report = Reporter(loggers, log_every=every, devices=devices, peak=peak, steps_of_update=unit)
@@ -170,6 +174,7 @@ def remove_earlier_run(runtime: Runtime, output_dir: str) -> None:
     """
 
     def remove_on_machine() -> None:
+        remove_earlier_remote_run(runtime)
         removed = len(find_checkpoints(output_dir))
         clean_up_checkpoints(output_dir, after=-1)
         if removed:

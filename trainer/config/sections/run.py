@@ -15,7 +15,9 @@ class RunSection(Section):
     """Keys about the device, the output directory, checkpoints and the length of a run."""
 
     do_train: bool = setting(True, "train; --no-do-train evaluates and predicts only")
-    output_dir: str | None = declare_common_key(None, "directory for checkpoints and logs")
+    output_dir: str | None = declare_common_key(
+        None, "directory for checkpoints and logs, on this machine or at a URL (s3://, gs://)"
+    )
     overwrite_output_dir: bool = setting(
         False,
         "start again in an output_dir that has a run: its checkpoints are removed, its log tables renamed",
@@ -54,6 +56,12 @@ class RunSection(Section):
         1000, "updates between checkpoints; 0: only one, at the end", least=0, by_phase=True
     )
     keep_checkpoints: int = declare_common_key(5, "number of checkpoints to keep", least=1)
+    keep_local_checkpoints: int = setting(
+        2,
+        "with a URL as output_dir: number of checkpoints to keep on this machine, in the cache "
+        "(keep_checkpoints is the number at the URL)",
+        least=1,
+    )
     checkpoint_signal: str = setting(
         CHECKPOINT_SIGNALS[0],
         "signal that makes the run write a checkpoint and continue; TERM, HUP, Ctrl-C and others make it "
