@@ -56,7 +56,10 @@ class Claim:
         # A file of its own is written first. It shows whether this run may write, and its time by the store's
         # clock tells how old another run's claim is, whatever the clock of this machine says.
         probe = f"{self._path}.{self._token}"
-        repeat(lambda: _write(probe, self._format()))
+        try:
+            repeat(lambda: _write(probe, self._format()))
+        except (StorageError, MissingInputError) as error:
+            raise type(error)(str(error).replace(probe, self._url)) from None
         try:
             if (found := self._read()) is not None:
                 self._wait_until_stale(found, probe)

@@ -202,7 +202,7 @@ class Uploads(AbstractContextManager["Uploads"]):
                     missing = uploader.list_missing()
                     self._log(
                         f"warning: {' and '.join(missing)}: not in {self._url} yet, {now - asked:.0f} s "
-                        f"after the request to stop; still uploading from {self._folder}"
+                        f"after the request to stop; still uploading from {self._folder.parent}"
                     )
 
     def _describe_failure(self, uploader: Uploader) -> str | None:
@@ -212,7 +212,7 @@ class Uploads(AbstractContextManager["Uploads"]):
             return None
         reason = f" ({uploader.failure})" if uploader.failure else ""
         return (
-            f"{self._url}: not uploaded: {' and '.join(missing)}{reason}; still in {self._folder}, from "
+            f"{self._url}: not uploaded: {' and '.join(missing)}{reason}; still in {self._folder.parent}, from "
             "where --resume on this machine continues"
         )
 

@@ -7,8 +7,9 @@ One thread does everything, one checkpoint after the other:
 3. It uploads the files, then the logs, and last ``state.json``, with which the checkpoint counts.
 4. It removes the oldest checkpoints of this phase from the store.
 
-If uploads are slower than the training, checkpoints in between are left out. What fails is tried again, and
-files that have been uploaded are not sent again.
+If uploads are slower than the training, the newest checkpoint is uploaded first, and those that the training
+has removed by then are left out. What fails is tried again, and files that have been uploaded are not sent
+again.
 """
 
 import os
@@ -25,7 +26,7 @@ from bertdata.errors import BertDataError, StorageError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import UNFINISHED
 from bertdata.io.json_text import parse_json_text
-from trainer.remote.retries import repeat
+from trainer.remote.retries import is_refused, repeat
 from trainer.remote.stored_run import (
     CHECKPOINTS,
     STATE,
@@ -44,9 +45,9 @@ LOOK_SECONDS = 0.5
 """Seconds between two looks for a new checkpoint."""
 REST_SECONDS = 30.0
 """Seconds after an upload has failed, all attempts included, until it is tried again."""
-LAST_ROUNDS = 3
-"""How often the uploads that are left at the end of a run are tried, each with all attempts, until they count
-as failed.
+LAST_ROUNDS = 5
+"""How often the uploads that are left at the end of a run are tried, each with all attempts and with
+REST_SECONDS between them, until they count as failed.
 """
 
 
@@ -114,7 +115,7 @@ class Uploader:
         self._stored: dict[int, bytes] = {}
         self._sent: set[tuple[bytes, str]] = set()
         self._ends = threading.Event()
-        self._failure: str | None = None
+        self._failure: Exception | None = None
         self._lost = False
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -167,7 +168,7 @@ class Uploader:
         return missing + (["logs"] if self._logs.list_changed() else [])
 
     @property
-    def failure(self) -> str | None:
+    def failure(self) -> Exception | None:
         """The error of the last upload, or None if it succeeded."""
         return self._failure
 
@@ -177,8 +178,12 @@ class Uploader:
             if not self._upload_new():
                 self._ends.wait(REST_SECONDS)
         for left in reversed(range(LAST_ROUNDS)):
-            if self._lost or (self._upload_new(is_last=True) or not left):
+            if self._lost or self._upload_new(is_last=True):
                 break
+            if self._failure is not None and is_refused(self._failure):
+                break
+            if left:
+                time.sleep(REST_SECONDS)
         shutil.rmtree(self._folder / LINKS, ignore_errors=True)
 
     def _upload_new(self, *, is_last: bool = False) -> bool:
@@ -187,30 +192,36 @@ class Uploader:
         is_last: upload the logs without a new checkpoint too.
         """
         try:
-            for number in self._list_due():
-                self._upload_checkpoint(number)
+            # The newest first: it is the one that counts if this machine is taken away.
+            while not self._lost and (due := self._list_due()):
+                self._upload_checkpoint(due[0])
             if is_last:
                 self._logs.upload_changed()
         except (BertDataError, OSError) as error:
-            if str(error) != self._failure:
-                self._log(f"warning: {error}; training goes on, and the upload is tried again")
-            self._failure = str(error)
+            if str(error) != str(self._failure):
+                goes_on = "" if self._ends.is_set() else "training goes on, and "
+                self._log(f"warning: {error}; {goes_on}the upload is tried again")
+            self._failure = error
             return False
         self._failure = None
         return True
 
     def _list_due(self) -> list[int]:
-        """Return the numbers of the checkpoints to upload: the newest, then the last one of an earlier phase.
+        """Return the numbers of the checkpoints that the store lacks, the newest first.
 
-        Only checkpoints that the store does not have.
+        These are the newest ``keep`` of the phase, and the last one of an earlier phase. The list is empty if
+        there are none in the working directory.
         """
         states = self._read_states()
         if not states:
             return []
         newest = max(states)
         start = int(parse_json_text(states[newest]).get("phase_start", 0))
-        there = [number for number in (newest, start) if number in states]
-        return [number for number in there if self._stored.get(number) != states[number]]
+        of_phase = sorted((number for number in states if number > start), reverse=True)
+        wanted = [*of_phase[: self._keep], start]
+        return [
+            number for number in wanted if number in states and self._stored.get(number) != states[number]
+        ]
 
     def _read_states(self) -> dict[int, bytes]:
         """Return the content of state.json of each checkpoint in the working directory, by number."""
@@ -279,7 +290,8 @@ class Uploader:
         phase_start = int(state.get("phase_start", 0))
         try:
             there = StoredRun.read(self._url).checkpoints
-            of_phase = [one for one in there.values() if phase_start < one.number <= number]
+            newest = max(number, *self._stored)
+            of_phase = [one for one in there.values() if phase_start < one.number <= newest]
             half = [one for one in of_phase if STATE not in one.names]
             whole = [one for one in of_phase if STATE in one.names]
             for old in (*half, *whole[: -self._keep]):

@@ -40,6 +40,7 @@ from trainer.run.remote_output import begin_uploads, remove_earlier_remote_run
 from trainer.run.runtime import find_model_config, make_model
 from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
+from trainer.workers.save_timer import request_saves
 from trainer.workers.signals import handle_training_signals
 
 if TYPE_CHECKING:
@@ -96,6 +97,9 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     peak, unit = device.find_peak(described), config.steps_of_update
     report = Reporter(loggers, log_every=every, devices=devices, peak=peak, steps_of_update=unit)
     signals = handle_training_signals(runtime.collective.stopping, config.run.checkpoint_signal)
+    # One worker asks for checkpoints after a time, and all agree on the update.
+    seconds = None if rank else config.run.seconds_between_checkpoints
+    timer = request_saves(runtime.collective.stopping, seconds)
     profile: AbstractContextManager[Callable[[], object]] = nullcontext(lambda: None)
     if config.run.profile:
         from trainer.run.profiling import record_profile
@@ -103,7 +107,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         profile = record_profile(runtime, planned.last - planned.start)
     # The end of this block ends the loader's threads, closes the logs, restores the signal handlers, and
     # waits until the last checkpoint is written.
-    with closing(loader), report, signals, training, profile as count_update:
+    with closing(loader), report, signals, timer, training, profile as count_update:
         announce_start(training, planned, form, described, report)
         report.plan(make_run_plan(training, planned, evaluation))
         report.begin()
@@ -293,7 +297,8 @@ def make_updates(
             # update, because a worker that stops alone would leave the others waiting in the next exchange of
             # gradients. The strategy may check again between micro-batches.
             stopping.check(exchanges=True)
-            # The signal of --checkpoint-signal asks for a checkpoint without stopping.
+            # The signal of --checkpoint-signal asks for a checkpoint without stopping, and so does a time as
+            # --checkpoint-every.
             if stopping.take_save_request() and planned.start < training.state.step != training.saved_step:
                 pending.flush()
                 training.save()
@@ -321,7 +326,7 @@ def make_updates(
             step, trained = training.state.step, training.state.trained
             is_last = step == last
             evaluates = is_last or crosses_multiple(planned.interval, before.trained, trained)
-            saves = is_last or crosses_multiple(config.run.checkpoint_every, before.step, step)
+            saves = is_last or crosses_multiple(config.run.updates_between_checkpoints, before.step, step)
             # Read the losses of all updates before a checkpoint, so that a bad loss is found before it is
             # saved. Rows of the log still end at multiples of log_every. If the run is killed before the next
             # multiple, the first row of the resumed run is the mean of fewer updates.
