@@ -211,10 +211,10 @@ class Uploads(AbstractContextManager["Uploads"]):
         if not missing:
             return None
         reason = f" ({uploader.failure})" if uploader.failure else ""
-        return (
-            f"{self._url}: not uploaded: {' and '.join(missing)}{reason}; still in {self._folder.parent}, from "
-            "where --resume on this machine continues"
-        )
+        remedy = f"still in the directory work of {self._folder.parent}; --resume-from it continues elsewhere"
+        if uploader.has_copy_of_newest():
+            remedy = f"still in {self._folder.parent}, from where --resume on this machine continues"
+        return f"{self._url}: not uploaded: {' and '.join(missing)}{reason}; {remedy}"
 
 
 def is_log(name: str) -> bool:

@@ -167,6 +167,10 @@ class Uploader:
         missing = [f"checkpoint {number}" for number in self._list_due()]
         return missing + (["logs"] if self._logs.list_changed() else [])
 
+    def has_copy_of_newest(self) -> bool:
+        """Return True if the newest checkpoint of the store is also in the working directory."""
+        return bool(self._stored) and max(self._stored) in self._read_states()
+
     @property
     def failure(self) -> Exception | None:
         """The error of the last upload, or None if it succeeded."""
