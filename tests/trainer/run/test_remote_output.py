@@ -1,6 +1,10 @@
 """Runs whose directory is a URL: bit for bit as local ones, whatever happens to machine and store."""
 
+import os
 import shutil
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,14 +13,17 @@ import pytest
 
 from bertdata.io import storage
 from tests.support.failing_memory import FailingFileSystem, failing_memory
+from tests.support.fine_tuning import finetune_words, table
 from tests.support.training_runs import losses, refuse, tensors, words
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.reading import read_state
-from trainer.remote import retries, uploader
+from trainer.remote import remote_run, retries, uploader
+from trainer.remote.copies import bring_checkpoint
 from trainer.remote.folders import find_working_folder
 
 pytestmark = pytest.mark.usefixtures("one_thread", "cache")
 
+GENERATED = ("--generated-data", "--vocab-size=100", "--max-seq-length=16")
 URL = "memory://bucket/run"
 
 
@@ -296,3 +303,74 @@ def test_two_numbers_say_what_is_kept(trainer, training_set):
     assert list(find_checkpoints(str(find_working_folder(URL)))) == [10]
     state = read_state(find_working_folder(URL) / "checkpoints" / "step-00000010")
     assert (state.config["output_dir"], state.config["keep_checkpoints"]) == (URL, 3)
+
+
+# Fine-tuning
+
+
+def test_a_task_is_learned_resumed_evaluated_and_tried_at_urls(trainer, uploaded, cache, tmp_path):
+    """From a run at a URL, into a run at a URL; each command on another machine."""
+    train, dev = table(tmp_path / "train.tsv"), table(tmp_path / "dev.tsv", 20)
+    files = (f"--train-file={train}", f"--eval-file={dev}")
+    given = (*files, "--steps=8", "--eval-every=0", "--checkpoint-every=4")
+    base = tmp_path / "base"
+    shutil.copytree(bring_checkpoint(URL).rpartition("/checkpoints")[0], base)
+    tuned = "memory://bucket/tuned"
+    for place, start in ((tmp_path / "tuned", base), (tuned, URL)):
+        run = finetune_words("classification", start, place, *given)
+        for more in (("--steps-this-run=4",), ("--resume",)):
+            ended = trainer(*run, *more)
+            assert ended.status == 0, ended.err
+            shutil.rmtree(cache, ignore_errors=True)
+    assert_same_weights(tmp_path / "tuned", 8, tuned)
+    assert not any(name.startswith("features") for name in storage.list_files(tuned))
+    plain = table(tmp_path / "plain.tsv", 10, labelled=False)
+    for place in (tmp_path / "tuned", tuned):
+        evaluated = trainer("evaluate", f"--output-dir={place}", "--do-predict", f"--predict-file={plain}")
+        assert evaluated.status == 0, evaluated.err
+        shutil.rmtree(cache, ignore_errors=True)
+    for name in ("eval_results.txt", "predict/predictions.tsv"):
+        assert read(name, tuned) == (tmp_path / "tuned" / name).read_bytes()
+    text = "The harbour is new ."
+    assert trainer("predict", tuned, text).out == trainer("predict", tmp_path / "tuned", text).out
+
+
+def test_a_checkpoint_is_uploaded_after_a_time(trainer, training_set):
+    run = words(
+        training_set, URL, "--checkpoint-every=1s", "--steps=100000", "--warmup=0", "--log-every=1000"
+    )
+    interrupted: list[int] = []
+
+    def stop_after_two() -> None:
+        while len(numbers()) < 2:
+            time.sleep(0.05)
+        interrupted.extend(numbers())
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    watcher = threading.Thread(target=stop_after_two)
+    watcher.start()
+    ended = trainer(*run, "--log-every=1000")
+    watcher.join()
+    assert ended.status == 0, ended.err
+    assert numbers()[-1] > interrupted[-1] > interrupted[0] > 0
+
+
+def test_what_is_missing_30_seconds_after_sigterm_is_said(trainer, training_set, failing, monkeypatch):
+    monkeypatch.setattr(remote_run, "NOTICE_SECONDS", 0.2)
+    failing.seconds, failing.only = 0.5, ".safetensors"
+    run = words(training_set, FAILING, "--checkpoint-every=100000", "--steps=100000", "--warmup=0")
+    timer = threading.Timer(4.0, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    ended = trainer(*run, "--log-every=1000")
+    assert ended.status == 0, ended.err
+    (number,) = numbers(FAILING)
+    assert f"checkpoint {number} and logs: not in {FAILING} yet, " in ended.err
+    assert f"checkpoint {number} is in {FAILING}" in ended.err
+
+
+@pytest.mark.parametrize("given", ["0min", "15m", "1.5h", "often"])
+def test_a_wrong_time_between_checkpoints_is_one_line(trainer, given):
+    refused = trainer("pretrain", *GENERATED, "--output-dir=none", f"--checkpoint-every={given}")
+    refuse(
+        refused, 2, f"checkpoint_every is '{given}', expected a number of updates, or a time such as 15min"
+    )
