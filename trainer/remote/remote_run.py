@@ -305,7 +305,9 @@ def _noting_signals() -> Iterator[list[float]]:
     def note(number: int, _: FrameType | None) -> None:
         times.append(time.monotonic())
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGXCPU)}
+    noted = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2, signal.SIGXCPU)
+    ignored = [number for number in noted if signal.getsignal(number) is signal.SIG_IGN]  # under nohup
+    before = {number: signal.signal(number, note) for number in noted if number not in ignored}
     try:
         yield times
     finally:

@@ -98,7 +98,7 @@ class StoredRun:
 
         passed_over: gets a text for each newer checkpoint that is not whole.
         """
-        for checkpoint in reversed(self.checkpoints.values()):
+        for checkpoint in reversed([*self.checkpoints.values()]):
             try:
                 checkpoint.check_is_whole()
                 return checkpoint

@@ -67,7 +67,7 @@ def _bring_start(runtime: Runtime, url: str) -> str:
     chosen = runtime.on_rank_0(lambda: resolve_checkpoint(url))
     brought = runtime.collective.gather(runtime.on_machines(lambda: bring_checkpoint(chosen)))
     # A machine's workers follow its first one, which has downloaded the checkpoint.
-    return next(path for path in reversed(brought[: runtime.collective.rank + 1]) if path is not None)
+    return str(next(path for path in reversed(brought[: runtime.collective.rank + 1]) if path is not None))
 
 
 @contextmanager

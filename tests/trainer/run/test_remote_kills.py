@@ -108,6 +108,7 @@ def test_a_second_run_is_refused_while_the_first_one_runs(store, trainer, traini
     assert ended.status == 0, ended.err
 
 
+@pytest.mark.thorough
 @one_store
 def test_the_claim_of_a_killed_machine_hinders_nobody_for_long(store, trainer, training_set, monkeypatch):
     url = f"{store.url}/run"
@@ -120,6 +121,7 @@ def test_the_claim_of_a_killed_machine_hinders_nobody_for_long(store, trainer, t
     assert "process 1 on lost wrote here" in ended.err
 
 
+@pytest.mark.thorough
 @one_store
 def test_a_run_whose_claim_was_taken_over_ends(store, trainer, training_set, monkeypatch):
     url = f"{store.url}/run"

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import fsspec
 import pytest
+import torch
 
 from bertdata.io import storage
 from tests.support.failing_memory import FailingFileSystem, failing_memory
 from tests.support.fine_tuning import finetune_words, table
 from tests.support.training_runs import losses, refuse, tensors, words
+from trainer.__main__ import main
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.reading import read_state
 from trainer.remote import remote_run, retries, uploader
@@ -46,12 +48,22 @@ def empty_memory() -> Iterator[None]:
             yield
 
 
-@pytest.fixture
-def local(trainer, training_set, tmp_path) -> Path:
+@pytest.fixture(scope="module")
+def local(training_set, tmp_path_factory) -> Path:
     """An undisturbed local run of ten updates."""
-    place = tmp_path / "local"
-    assert trainer(*words(training_set, place, "--checkpoint-every=2")).status == 0
+    place = tmp_path_factory.mktemp("local") / "run"
+    run_alone(words(training_set, place, "--checkpoint-every=2"))
     return place
+
+
+def run_alone(arguments: list[str]) -> None:
+    """Run the trainer with one thread, as all runs of this module."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        assert main(arguments) == 0
+    finally:
+        torch.set_num_threads(before)
 
 
 def read(name: str, url: str = URL) -> bytes:
@@ -96,11 +108,22 @@ def test_a_run_is_resumed_on_another_machine(trainer, training_set, local, cache
 # Readers on another machine
 
 
+@pytest.fixture(scope="module")
+def uploaded_files(training_set, tmp_path_factory) -> dict[str, bytes]:
+    """The files of a run of ten updates at the URL, by path."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BERTDATA_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        run_alone(words(training_set, URL, "--checkpoint-every=5"))
+    files = fsspec.filesystem("memory")
+    return {path: files.cat_file(path) for path in files.find("/")}
+
+
 @pytest.fixture
-def uploaded(trainer, training_set, cache) -> None:
+def uploaded(uploaded_files) -> None:
     """A run of ten updates at the URL. Nothing of it is left on this machine."""
-    assert trainer(*words(training_set, URL, "--checkpoint-every=5")).status == 0
-    shutil.rmtree(cache)
+    for path, data in uploaded_files.items():
+        fsspec.filesystem("memory").pipe_file(path, data)
 
 
 def test_evaluation_reads_the_run_and_uploads_its_results(trainer, training_set, local, uploaded):
@@ -159,6 +182,7 @@ def test_a_run_starts_from_a_run_at_a_url(trainer, training_set, local, uploaded
     assert read_state(tmp_path / "next/checkpoints/step-00000012").config[flag[2:].replace("-", "_")] == URL
 
 
+@pytest.mark.thorough
 def test_another_programs_model_at_a_url_is_started_from(trainer, training_set, local, tmp_path):
     assert trainer("convert", local, tmp_path / "model").status == 0
     for path in (tmp_path / "model").iterdir():
@@ -170,6 +194,7 @@ def test_another_programs_model_at_a_url_is_started_from(trainer, training_set, 
     assert tensors(tmp_path / "next", 10) == tensors(tmp_path / "same", 10)
 
 
+@pytest.mark.thorough
 def test_phase_2_continues_phase_1_from_the_store(trainer, training_set, longer_set, cache, tmp_path):
     second = (
         "--phase2",
@@ -219,6 +244,7 @@ def test_a_store_that_fails_one_request_in_five_gets_the_run(trainer, training_s
     assert read("training.csv", FAILING).decode().count("\n") == 11
 
 
+@pytest.mark.thorough
 def test_a_store_that_fails_for_a_while_stops_no_training(trainer, training_set, local, failing):
     failing.only, failing.every, failing.most = "model.safetensors", 1, 3 * retries.ATTEMPTS
     ended = trainer(*words(training_set, FAILING, "--checkpoint-every=2"))
@@ -285,6 +311,7 @@ def test_a_used_directory_is_refused_and_overwritten_on_request(trainer, trainin
     assert read("checkpoints/step-00000005/model.safetensors") != before
 
 
+@pytest.mark.thorough
 def test_checkpoints_after_the_resumed_one_are_removed(trainer, training_set, local, cache):
     run = words(training_set, URL, "--checkpoint-every=2", "--keep-local-checkpoints=5")
     assert trainer(*run).status == 0
@@ -308,6 +335,7 @@ def test_two_numbers_say_what_is_kept(trainer, training_set):
 # Fine-tuning
 
 
+@pytest.mark.thorough
 def test_a_task_is_learned_resumed_evaluated_and_tried_at_urls(trainer, uploaded, cache, tmp_path):
     """From a run at a URL, into a run at a URL; each command on another machine."""
     train, dev = table(tmp_path / "train.tsv"), table(tmp_path / "dev.tsv", 20)
@@ -335,6 +363,7 @@ def test_a_task_is_learned_resumed_evaluated_and_tried_at_urls(trainer, uploaded
     assert trainer("predict", tuned, text).out == trainer("predict", tmp_path / "tuned", text).out
 
 
+@pytest.mark.thorough
 def test_a_checkpoint_is_uploaded_after_a_time(trainer, training_set):
     run = words(
         training_set, URL, "--checkpoint-every=1s", "--steps=100000", "--warmup=0", "--log-every=1000"
