@@ -388,9 +388,17 @@ def test_what_is_missing_30_seconds_after_sigterm_is_said(trainer, training_set,
     monkeypatch.setattr(remote_run, "NOTICE_SECONDS", 0.2)
     failing.seconds, failing.only = 0.5, ".safetensors"
     run = words(training_set, FAILING, "--checkpoint-every=100000", "--steps=100000", "--warmup=0")
-    timer = threading.Timer(4.0, os.kill, (os.getpid(), signal.SIGTERM))
-    timer.start()
-    ended = trainer(*run, "--log-every=1000")
+    table = find_working_folder(FAILING) / "training.csv"
+
+    def stop_when_training() -> None:
+        while not table.exists() or table.read_bytes().count(b"\n") < 2:
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    watcher = threading.Thread(target=stop_when_training)
+    watcher.start()
+    ended = trainer(*run, "--log-every=1")
+    watcher.join()
     assert ended.status == 0, ended.err
     (number,) = numbers(FAILING)
     assert f"checkpoint {number} and logs: not in {FAILING} yet, " in ended.err
