@@ -50,8 +50,8 @@ def _make_parser() -> Parser:
     parser.add_argument(
         "model",
         metavar="RUN",
-        help="directory of a run, or a checkpoint of this trainer or another program, on this machine or at a "
-        "URL",
+        help="directory of a run, or a checkpoint of this trainer or another program, on this machine or "
+        "at a URL",
     )
     parser.add_argument(
         "text",
