@@ -19,22 +19,10 @@ label of a text or of two texts, with its probability, or a score."""
 def run(arguments: list[str]) -> None:
     """Predict with a trained model and print the result: words for the masks, an answer, or a label."""
     given = _make_parser().parse_args(arguments)
-    from trainer.remote.copies import bring_checkpoint
     from trainer.run.predict import predict_text  # imports torch, which help need not wait for
 
-    opened = open_trained(
-        bring_checkpoint(given.model),
-        model_config=given.model_config,
-        vocabulary=given.vocab,
-        train_data=given.train_data,
-        lower_case=given.lower_case,
-    )
-    task = given.task or (opened.config.task if opened.config.is_finetuning else _WORDS)
-    if task.lower() == _WORDS:
-        given.task = _WORDS
-        _print_words(given, opened)
-    else:
-        print_task_prediction(given, opened, task)
+    found = predict_text(given)
+    say(*([dump_printable_json(found.as_json())] if given.json else str(found).split("\n")))
 
 
 def _make_parser() -> Parser:

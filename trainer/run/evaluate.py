@@ -63,7 +63,7 @@ def evaluate(
     loggers: further logs of the caller, which get everything that is logged.
     """
     config.require("eval_data", "output_dir")
-    runtime = localise_evaluation(open_runtime(config), poll=poll)
+    runtime = replace(localise_evaluation(open_runtime(config), poll=poll), loggers=tuple(loggers))
     with naming_urls(runtime):
         evaluate_checkpoints(runtime, poll=poll, timeout=timeout, until_step=until_step)
     runtime.collective.close()

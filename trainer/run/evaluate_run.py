@@ -45,7 +45,7 @@ def evaluate_run(
     """
     given = make_config(expand_task_flags(arguments), prog)
     given.require("output_dir")
-    runtime = localise_evaluation(connect_workers(given), poll=poll)
+    runtime = replace(localise_evaluation(connect_workers(given), poll=poll), loggers=tuple(loggers))
     with naming_urls(runtime):
         _evaluate_run(runtime, given, arguments, prog, poll=poll, timeout=timeout)
     runtime.collective.close()

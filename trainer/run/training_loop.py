@@ -38,6 +38,7 @@ from trainer.run.pending_updates import PendingUpdates
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.planned_updates import PlannedUpdates, crosses_multiple
+from trainer.run.processor_threads import suit_threads
 from trainer.run.remote_output import begin_uploads, remove_earlier_remote_run
 from trainer.run.runtime import find_model_config, make_model
 from trainer.run.training_state import Training

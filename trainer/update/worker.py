@@ -71,8 +71,6 @@ class Worker:
     """Everything that a worker needs to make an update. The model is on the device.
 
     remote: the run's URLs, or None if all its directories are local.
-    loggers: further logs, which the caller of the run has made and which get everything that is logged. Only
-        those of rank 0 are called.
     """
 
     config: Config
@@ -90,6 +88,8 @@ class Runtime:
 
     Its methods do work on some or all workers, and end all workers if one of them fails.
     remote: the run's URLs, or None if all its directories are local.
+    loggers: further logs, which the caller of the run has made and which get everything that is logged. Only
+        those of rank 0 are called.
     """
 
     config: Config
@@ -98,6 +98,7 @@ class Runtime:
     model_share: ModelShare
     task: Task
     remote: RemoteRun | None = None
+    loggers: tuple[Logger, ...] = ()
 
     @property
     def copies(self) -> int:
