@@ -54,10 +54,12 @@ def list_sources(given: AnySources) -> list[str | Records]:
     if isinstance(sources, str | bytes | os.PathLike) or not isinstance(sources, Iterable):
         return [convert_path(sources)]  # type: ignore[arg-type]  # raises an error unless it is a path
     items = iter(sources)
-    first = next(items, None)
-    if isinstance(first, Mapping):
-        return [Records(sources if isinstance(sources, Sequence) else chain([first], items))]
-    return [] if first is None else [_convert_source(source) for source in chain([first], items)]
+    for first in items:
+        everything = chain([first], items)
+        if isinstance(first, Mapping):
+            return [Records(sources if isinstance(sources, Sequence) else everything)]
+        return [_convert_source(source) for source in everything]
+    return []
 
 
 def _convert_source(source: Any) -> str | Records:

@@ -397,7 +397,7 @@ def test_without_wikiextractor_the_python_engines_error_says_how_to_install_it(
 ) -> None:
     renderer.load_wikiextractor.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "wikiextractor", None)
-    with pytest.raises(MissingExtraError, match=r"pip install '.\[wiki\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install --editable '.\[wiki\]'"):
         extract_dump(sample, tmp_path / "ours", engine="python")
     assert not (tmp_path / "ours").exists()
 

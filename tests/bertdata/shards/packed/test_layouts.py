@@ -152,7 +152,7 @@ def test_a_missing_package_names_the_extra(
 ):
     shard = io.BytesIO(write_rows([[sequence(5)]], layout_of(name), format))
     monkeypatch.setitem(sys.modules, package, None)
-    expected = rf"needs the package {package}: pip install '.\[{extra}\]'"
+    expected = rf"needs the package {package}: pip install --editable '.\[{extra}\]'"
     with pytest.raises(MissingExtraError, match=expected):
         make_pack_writer(layout_of(name), format, io.BytesIO())
     with pytest.raises(MissingExtraError, match=expected):
