@@ -25,6 +25,7 @@ _REASONS = {
     "order": _ANOTHER_ORDER,
     "seed": _ANOTHER_ORDER,
     "open_files": _ANOTHER_ORDER,
+    "chunk_rows": _ANOTHER_ORDER,
     "optimiser": "its moments do not fit",
 }
 _SAID_ELSEWHERE = (

@@ -9,6 +9,7 @@ from trainer.data.batches import Form
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader
+from trainer.data.streams import Reading, choose_reading, describe_reading
 from trainer.run.mixture_epochs import log_epochs
 from trainer.update.worker import Runtime
 
@@ -83,7 +84,8 @@ class PlannedUpdates:
             workers=share.copies,
             rank=share.copy,
             seed=config.data.seed,
-            open_files=config.data.open_files,
+            open_files=state.open_files,
+            chunk_rows=state.chunk_rows,
             position=state.position,
             first_update=state.step,
             prepare=device.prepare,
@@ -96,6 +98,20 @@ class PlannedUpdates:
         settings: all other arguments of ``Loader``.
         """
         return Loader(self.rows, **settings)
+
+    def choose_reading(self) -> Reading:
+        """Choose how a new run reads the files of the training data. A resumed run keeps its own way."""
+        files = sum(rows > 0 for _, rows in self.rows.data.file_rows)
+        given = self.runtime.config.data.open_files
+        return choose_reading(given, files, is_shareable=self.rows.is_shareable)
+
+    def log_reading(self, loader: Loader, state: State) -> None:
+        """Log how many files are read at the same time, and how many of them each worker reads."""
+        files, workers = sum(rows > 0 for _, rows in self.rows.data.file_rows), self.runtime.collective.size
+        if self.runtime.config.is_finetuning or files == 1 or (workers == 1 and not state.chunk_rows):
+            return
+        counts = self.runtime.collective.gather(loader.count_open_files())
+        self.runtime.log(describe_reading(files, loader.open_files, state.chunk_rows, counts))
 
     def log_epochs(self, state: State) -> None:
         """If the data are a mixture, log how many epochs of each of its sources the run has trained on."""

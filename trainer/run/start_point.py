@@ -58,7 +58,10 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     if (path := find_resumed_checkpoint(config)) is not None:
         state = read_state(path)
         if state.phase == fresh.phase:
-            check_fits(path, state, fresh, "data", "order", "seed", "open_files", "optimiser")
+            # Unless the user gives a number of open files, the run goes on with that of the checkpoint.
+            is_given = config.data.open_files is not None
+            reading = ("open_files", "chunk_rows") if is_given else ()
+            check_fits(path, state, fresh, "data", "order", "seed", *reading, "optimiser")
             check_position(path, state, config)
             check_steps(path, state, config)
             return "resumed", str(path)

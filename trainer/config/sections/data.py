@@ -47,9 +47,11 @@ class DataSection(Section):
         least=1,
         by_phase=True,
     )
-    open_files: int = setting(
-        8,
-        "number of files read at the same time; the order of the examples depends on it",
+    open_files: int | None = setting(
+        None,
+        "read this number of files at the same time, each whole, in the order of earlier versions, whose "
+        "default was 8 (default: chosen from the number of files, so that workers share the reading; a "
+        "resumed run keeps its order)",
         least=1,
         other_names=["lanes"],
     )
