@@ -24,6 +24,7 @@ from trainer.data.streams import Reading, StreamDealer, StreamOrder
 # The rows of several small updates are gathered together, up to this number, because each NumPy call costs
 # about a microsecond.
 _ROWS_AT_ONCE = 1024
+_STREAM_ROWS_AT_ONCE = 4096  # more, because they come from more files, and each file costs some calls
 _PREFETCHED_UPDATES = 2
 
 Item = TypeVar("Item")
@@ -144,6 +145,7 @@ class Loader(Prefetcher[Update]):
             self._decoder = Decoder(rows, kept_lengths=2 * open_files + 2)
         # ``most_rows`` limits how many rows are gathered at a time. ``ahead`` says how many rows in advance
         # files are decoded. It is about a quarter of each open file, or of each open chunk.
+        at_once = _STREAM_ROWS_AT_ONCE if chunk_rows else _ROWS_AT_ONCE
         piece_rows = min(total // files, chunk_rows or total)
         self.dealer = dealer_class(
             order=order,
@@ -154,7 +156,7 @@ class Loader(Prefetcher[Update]):
             micro_batches=workers * accumulation,
             batch_size=batch_size,
             seed=seed,
-            most_rows=min(max(_ROWS_AT_ONCE, 2 * open_files), total // workers),
+            most_rows=min(max(at_once, 2 * open_files), total // workers),
             ahead=min(open_files, files) * piece_rows // 4,
         )
         found = self.find_rows(self.dealer, start, first_update)

@@ -241,6 +241,8 @@ def balance_tokens(lengths: Array, parts: int) -> Array:
     # 0 gets 9 and part 1 gets 7. In round 2, part 1 has fewer tokens and gets 5, and part 0 gets 3. Both have
     # 12 tokens.
     groups, count = lengths.shape
+    if parts == 1:
+        return np.broadcast_to(np.arange(count), (groups, 1, count))
     order = np.argsort(-lengths.astype(np.int64), axis=1, kind="stable")
     falling = np.take_along_axis(lengths.astype(np.int64), order, axis=1)
     totals = np.zeros((groups, parts), np.int64)

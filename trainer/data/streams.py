@@ -33,6 +33,7 @@ import numpy as np
 from bertdata.examples.columns import Array
 from trainer.data.order import (
     Dealer,
+    DecodedPiece,
     EpochIndex,
     FileRows,
     Order,
@@ -51,6 +52,7 @@ they have 128 ids each.
 
 _TURNS_OF_A_CHUNK = 64  # number of turns in which a stream provides the rows of a chunk
 _MOST_STREAMS = 512
+_MOST_CHUNKS = 1 << 32
 _MANY_FILES = 8  # if streams have more files than this, they end at nearly the same time in any case
 _MACHINE = 8  # number of neighbouring micro-batches that get neighbouring streams, as machines have 8 devices
 
@@ -195,23 +197,47 @@ class StreamOrder(Order):
         rows: number of each row in its file, before the rows of its chunk are shuffled.
         targets: for each row, its index in the result that the caller wants.
         """
-        behind = rows - self._firsts[files]
-        chunks = np.where(behind < 0, 0, 1 + behind // self.chunks.chunk_rows)
-        keys = (files << 32) + chunks
+        chunks = self._find_chunks(files, rows)
+        keys = files * _MOST_CHUNKS + chunks
         by_chunk = np.argsort(keys, kind="stable")
-        edges = np.flatnonzero(np.diff(keys[by_chunk])) + 1
-        for here in np.split(by_chunk, edges):
+        edges = [*(np.flatnonzero(np.diff(keys[by_chunk])) + 1).tolist(), len(keys)]
+        begin = 0
+        for end in edges:
+            here, begin = by_chunk[begin:end], end
             file, chunk = int(files[here[0]]), int(chunks[here[0]])
             start, shuffled = self._chunk_permutation(epoch, file, chunk)
-            yield FileRows(file, start + shuffled[rows[here] - start], targets[here], epoch, chunk)
+            yield FileRows(file, shuffled[rows[here] - start], targets[here], epoch, chunk)
+
+    def list_pieces(self, position: Position, offsets: Array) -> list[DecodedPiece]:
+        """Return the chunks of the rows at some distances after a position.
+
+        position, offsets: arguments of ``find``.
+        """
+        epochs, index = np.divmod(position.examples + offsets, self.examples)
+        found = list[DecodedPiece]()
+        for epoch in np.unique(epochs):
+            files, rows = self._streams(position.epoch + int(epoch)).find(index[epochs == epoch])
+            keys = np.unique(files * _MOST_CHUNKS + self._find_chunks(files, rows))
+            found += zip((keys // _MOST_CHUNKS).tolist(), (keys % _MOST_CHUNKS).tolist(), strict=True)
+        return found
+
+    def _find_chunks(self, files: Array, rows: Array) -> Array:
+        """Return the number of the chunk to which each row belongs.
+
+        files: number of the file of each row.
+        rows: number of each row in its file, before the rows of its chunk are shuffled.
+        """
+        behind = rows - self._firsts[files]
+        found: Array = np.where(behind < 0, 0, 1 + behind // self.chunks.chunk_rows)
+        return found
 
     def _permute_chunk(self, epoch: int, file: int, chunk: int) -> tuple[int, Array]:
-        """Return the first row of a chunk, and the indices of its rows in their random order for an epoch."""
+        """Return the first row of a chunk, and the numbers of its rows in their random order for an epoch."""
         name, rows = self._files[file]
         start = self.chunks.start(name, rows, chunk)
         size = min(self.chunks.chunk_rows if chunk else int(self._firsts[file]), rows - start)
         drawn = draw_numbers(size, self._seed, epoch, name, "chunk", chunk)
-        return start, np.argsort(drawn, kind="stable").astype(np.int64)
+        return start, start + np.argsort(drawn, kind="stable")
 
     def _divide_into_streams(self, epoch: int) -> "StreamIndex":
         """Divide the files among the streams for an epoch."""
@@ -390,13 +416,13 @@ class StreamDealer(Dealer):
             offsets = self._find_offsets(order, position)
             found = list(order.find(position, offsets.ravel()))
             later = order.advance(position, ahead)
-            coming = order.find(later, self._find_offsets(order, later).ravel())
+            coming = order.list_pieces(later, self._find_offsets(order, later).ravel())
             positions = [order.advance(position, nth * self.update_rows) for nth in range(1, updates + 1)]
             position = positions[-1]
             yield WorkerRows(
                 parts=self._find_own(found, offsets.shape),
                 now=[part.piece for part in found],
-                coming=[part.piece for part in coming],
+                coming=coming,
                 positions=positions,
             )
 

@@ -218,18 +218,19 @@ def generate(files: int, examples: int, **more: float) -> OpenedDataset:
 
 @pytest.mark.parametrize("fill", [1.0, 0.5])
 def test_the_loader_decodes_each_file_once_an_epoch_and_a_resumed_one_goes_on(fill):
-    data = generate(12, 600, fill=fill)
-    settings = {"form": PaddedForm(), "batch_size": 36, "open_files": 12, "chunk_rows": 128, "seed": 3}
+    data = generate(12, 3000, fill=fill)
+    settings = {"form": PaddedForm(), "batch_size": 180, "open_files": 12, "chunk_rows": 128, "seed": 3}
     loader = Loader(Rows(data), **settings)
-    seen = [next(loader) for _ in range(150)]
+    seen = [next(loader) for _ in range(120)]
     assert Counter(Recorder.read) == Counter(shard.name for shard in data.shards)
-    assert len(loader._decoder._pieces) <= 4 * 12  # two chunks of each file are in use, and two come next
-    seen += [next(loader) for _ in range(50)]
+    # 4,096 rows are gathered at once, from four chunks of each file, and four more come next
+    assert len(loader._decoder._pieces) <= 8 * 12
+    seen += [next(loader) for _ in range(80)]
     loader.close()
     ids = [row.tobytes() for update in seen for batch in update.batches for row in batch.input_ids.numpy()]
-    assert len(set(ids)) == len(ids) == 7200
-    resumed = Loader(Rows(data), position=seen[120].position, **settings)
-    for update in seen[121:125]:
+    assert len(set(ids)) == len(ids) == 36000
+    resumed = Loader(Rows(data), position=seen[90].position, **settings)
+    for update in seen[91:94]:
         assert [b.input_ids.tolist() for b in next(resumed).batches] == [
             b.input_ids.tolist() for b in update.batches
         ]
