@@ -45,6 +45,13 @@ _LARGEST_NUMBER = 1e15
 of seconds or bytes.
 """
 
+_DOOR_KEYS = {"unverified": True, "open_files": 8}
+"""Keys of the configuration that have other defaults under another program's command line.
+
+The data of other programs have no manifest with md5s. Eight files are read at the same time, each whole,
+because those programs too read whole files.
+"""
+
 _EVALUATION_KEYS = (
     "device",
     "eval_data",
@@ -127,8 +134,8 @@ def _override_keys(
     """Override keys that follow from another program's command line by flags of this trainer.
 
     Return the keys of each phase, and warnings about flags that contradict the command line. If a flag has
-    two values, phase 1 gets the first and phase 2 the second. The key ``unverified`` is true by default,
-    because the data of other programs have no manifest with md5s.
+    two values, phase 1 gets the first and phase 2 the second. The keys of ``_DOOR_KEYS`` have other
+    defaults than usual.
     phases: for each phase, the keys that follow from the other program's command line.
     arguments: flags of this trainer, which follow ``--``.
     """
@@ -143,7 +150,7 @@ def _override_keys(
     for number, keys in zip(numbers, phases, strict=True):
         upper = read_keys(select_phase_values(flags, number, number))
         lower, lines = drop_keys_of_model_file(keys, upper, "the program's command line")
-        changed.append(merge_length_keys({"unverified": True, **lower}, upper))
+        changed.append(merge_length_keys({**_DOOR_KEYS, **lower}, upper))
         contradictions += lines
     return changed, contradictions
 

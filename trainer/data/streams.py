@@ -432,6 +432,8 @@ class StreamDealer(Dealer):
         The shape is (updates, groups, rows of a group).
         """
         count, size = self.micro_batches // self.group, self.update_rows
+        if count == 1:
+            return np.arange(self.updates * size).reshape(self.updates, 1, size)
         return np.stack(
             [
                 nth * size + order.take_parts(order.advance(position, nth * size), size, self.parts, count)
