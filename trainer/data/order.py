@@ -127,6 +127,13 @@ class Order:
             for file, offset, here in self._epoch(number).find(index[targets]):
                 yield FileRows(file, self._permutation(number, file)[offset], targets[here], number)
 
+    def list_pieces(self, position: Position, offsets: Array) -> list[DecodedPiece]:
+        """Return what must be decoded for the examples at some distances after a position.
+
+        position, offsets: arguments of ``find``.
+        """
+        return [part.piece for part in self.find(position, offsets)]
+
     def _permute(self, epoch: int, file: int) -> Array:
         """Return the indices of a file's examples in their random order for an epoch."""
         name, examples = self._files[file]
@@ -344,13 +351,13 @@ class Dealer:
         ahead = max(self.ahead, self.updates * update_rows)
         while True:
             found = list(order.find(position, offsets.ravel()))
-            coming = order.find(position, offsets.ravel() + ahead)
+            coming = order.list_pieces(position, offsets.ravel() + ahead)
             positions = [order.advance(position, nth * update_rows) for nth in range(1, self.updates + 1)]
             position = positions[-1]
             yield WorkerRows(
                 parts=self._find_own(found, offsets.shape),
                 now=[part.piece for part in found],
-                coming=[part.piece for part in coming],
+                coming=coming,
                 positions=positions,
             )
 

@@ -209,10 +209,7 @@ class StreamOrder(Order):
             yield FileRows(file, shuffled[rows[here] - start], targets[here], epoch, chunk)
 
     def list_pieces(self, position: Position, offsets: Array) -> list[DecodedPiece]:
-        """Return the chunks of the rows at some distances after a position.
-
-        position, offsets: arguments of ``find``.
-        """
+        """Return the chunks that must be decoded for the rows at some distances after a position."""
         epochs, index = np.divmod(position.examples + offsets, self.examples)
         found = list[DecodedPiece]()
         for epoch in np.unique(epochs):
@@ -413,10 +410,10 @@ class StreamDealer(Dealer):
         step = updates * self.update_rows
         ahead = max(1, round(self.ahead / step)) * step
         while True:
-            offsets = self._find_offsets(order, position)
+            offsets = self.find_offsets(order, position)
             found = list(order.find(position, offsets.ravel()))
             later = order.advance(position, ahead)
-            coming = order.list_pieces(later, self._find_offsets(order, later).ravel())
+            coming = order.list_pieces(later, self.find_offsets(order, later).ravel())
             positions = [order.advance(position, nth * self.update_rows) for nth in range(1, updates + 1)]
             position = positions[-1]
             yield WorkerRows(
@@ -426,7 +423,7 @@ class StreamDealer(Dealer):
                 positions=positions,
             )
 
-    def _find_offsets(self, order: StreamOrder, position: Position) -> Array:
+    def find_offsets(self, order: StreamOrder, position: Position) -> Array:
         """Return the rows of this worker's groups in the next updates, as distances from a position.
 
         The shape is (updates, groups, rows of a group).
