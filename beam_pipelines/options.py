@@ -50,10 +50,10 @@ With --shuffle global, the documents of the whole corpus are mixed. The result d
 not on the runner, the number of workers or the order of the inputs."""
 
 INPUT_KINDS = """\
-parts (default): text with one sentence per line; articles: files written by bertdata extract, or
-directories of them; text: plain-text files with one document each, or directories of them (*.txt); dump: a
-Wikipedia dump, which all workers extract together; files of records, also compressed (.gz .zst .bz2 .xz),
-local or in buckets: jsonl, json, csv, tsv, parquet, arrow, blocks (plain text with blank lines between
+format of the input. parts (default): text with one sentence per line. articles: files that bertdata extract
+writes, or directories of them. text: plain text, one document per file, or directories of files *.txt. dump:
+a Wikipedia dump, which all workers extract together. All other formats are records, which may be compressed
+(.gz .zst .bz2 .xz): jsonl, json, csv, tsv, parquet, arrow, or blocks (plain text with blank lines between
 documents)"""
 
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")

@@ -51,8 +51,8 @@ def make_our_tokenizer(parsed: dict[str, Any]) -> Any:
 def make_tiktoken(parsed: dict[str, Any]) -> Any:
     """Return a tiktoken encoding with the same merges.
 
-    Its ids are the ranks of the merges, so the ids cannot be compared with those of the others, only their
-    number.
+    Its ids are the ranks of the merges, and differ from the ids of the other tokenizers. Only the number of
+    ids can be compared.
     """
     from tiktoken import Encoding
 

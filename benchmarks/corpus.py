@@ -44,8 +44,9 @@ def find_vocabulary() -> Path:
 
 
 def make_long_text(min_bytes: int) -> bytes:
-    """Return a text of at least ``min_bytes`` bytes. Words that occur once in the source differ in every
-    copy.
+    """Return a text of at least ``min_bytes`` bytes.
+
+    Words that occur once in the source differ in every copy.
     """
     base = read_text()
     counts = Counter(WORD.findall(base))
@@ -65,12 +66,11 @@ def make_growing_text(min_bytes: int) -> Iterator[bytes]:
     The copies have at least ``min_bytes`` bytes in total. In every copy after the first, all words that occur
     only once in the text are replaced, in one of two ways:
 
-    - Some of them are replaced with new words. A new word consists of the first half of one word that occurs
-      once
-      and the second half of another. The share of words replaced in this way falls as copy ** -0.4.
-    - The others are replaced with new words of earlier copies. These are drawn from all uses of such words,
-      so that
-      frequent words become more frequent (Simon 1955).
+    - Some of them are replaced with new words. A new word consists of the first half of a word that occurs
+      once and the second half of another such word. The share of words replaced in this way is proportional
+      to n ** -0.4 in copy n.
+    - The others are replaced with new words of earlier copies. These words are drawn from all their uses so
+      far, so that frequent words become more frequent (Simon 1955).
 
     So n copies have about n ** 0.6 times as many distinct words as the text. Real text grows like this too:
     the first 100 MB of Wikipedia (text8) have 254,000 distinct words, and the first 1 GB (fil9) 833,000.

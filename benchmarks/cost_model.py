@@ -2,7 +2,7 @@
 
 Run it as ``python -m benchmarks.cost_model``. It takes two minutes and needs the reference kit. The estimate
 is made from speeds measured in the same run, in CPU seconds of whole commands on one core. Prices and the
-speed of the disk are assumptions: the constants below.
+speed of the disk are assumptions, which are constants of this module.
 """
 
 import sys

@@ -66,7 +66,7 @@ def mask_theirs(ids: Array, release: str, weights: Array, begins: Array | None) 
 
     Returns the number of masks.
 
-    release: name of the masking, which selects the source of random numbers (see above).
+    release: name of the way to mask. It selects fairseq's version, and with it the source of random numbers.
     weights: probability of each token as a random replacement.
     begins: True for each token that begins a word, to mask whole words. None: mask single tokens.
     """
@@ -142,7 +142,7 @@ def compare_with_fairseq(python: str, maskers: dict[str, FairseqMasker], rates: 
 
     python: the Python of an environment with fairseq.
     maskers: this project's maskers, by name of the way to mask.
-    rates: their speeds, in the same order.
+    rates: speed of each of these maskers in millions of ids per second, under the same names.
     """
     command = [python, str(Path(__file__).with_name("fairseq_original.py"))]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

@@ -127,7 +127,7 @@ def print_figures() -> None:
 
 
 def main() -> None:
-    """Run the benchmark in this environment or, with --peer-python, in the other one."""
+    """Run the benchmark with this Python, or with the Python that --peer-python names."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--peer-python", metavar="PATH", help="Python of an environment with mosaicml-streaming"

@@ -29,8 +29,9 @@ def measure_command(*words: str) -> Cost:
 
 
 def measure_best_cpu(function: Callable[[], object], repeats: int = 3) -> float:
-    """Call a function several times and return the least CPU seconds of a call. Other work only adds to the
-    time.
+    """Call a function several times and return the least CPU seconds of a call.
+
+    Other work only adds to the time.
     """
     seconds = []
     for _ in range(repeats):

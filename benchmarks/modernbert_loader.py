@@ -1,4 +1,4 @@
-"""Speed of ModernBERT's loader in one thread: this project's version, and the steps of the original program.
+"""Speed of ModernBERT's loader in one thread: this project's version, and the original program's steps.
 
     python -m benchmarks.modernbert_loader
 
@@ -145,8 +145,9 @@ class OriginalSteps:
         return cells, [row + [self.width] * (row[-1] < self.width) for row in ends]
 
     def mask(self, cells: Array) -> tuple[Array, Array]:
-        """Draw masks in the rows. Returns the masked ids and the labels, which are -100 where nothing is
-        masked.
+        """Draw masks in the rows.
+
+        Returns the masked ids and the labels, which are -100 where nothing is masked.
         """
         draws = self.random.random(cells.shape)
         masked = draws < 0.8 * PROB

@@ -128,8 +128,9 @@ def compute_loss_one_by_one(model: transformers.ModernBertForMaskedLM, batch: Ro
 
 
 def make_labels(batch: RowBatch) -> Tensor:
-    """Return the labels of all positions. At positions that are not masked the label is -100, which is
-    ignored.
+    """Return the labels of all positions.
+
+    At positions that are not masked the label is -100, which is ignored.
     """
     labels = torch.full(batch.input_ids.shape, -100)
     rows, slots = batch.masked_lm_weights.nonzero(as_tuple=True)

@@ -46,8 +46,10 @@ LIMIT, MEMORY = 989e12, 3.35e12
 """Limits of an H100 with HBM3 memory: dense bf16 operations per second, and bytes per second."""
 
 PRODUCTS, ATTENTION, BANDWIDTH = 0.70, 0.35, 0.85
-"""Shares of these limits that are reached by large matrix products, by attention with dropout, and by
-elementwise kernels.
+"""Shares of the limits of an H100 that its kernels are assumed to reach.
+
+PRODUCTS and ATTENTION are shares of the limit LIMIT on operations: for large matrix products, and for
+attention with dropout. BANDWIDTH is the share of the memory's bandwidth that elementwise kernels reach.
 """
 
 PHASES = {"phase 1": (128, 20, 256, 0.9), "phase 2": (512, 80, 128, 0.5)}
@@ -68,7 +70,7 @@ class KernelCounts:
 
     launches: number of launches.
     bytes: bytes that all kernels read and write.
-    other_bytes: the same without matrix products and attention.
+    other_bytes: bytes that all kernels except matrix products and attention read and write.
     """
 
     launches: float = 0

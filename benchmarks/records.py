@@ -155,7 +155,7 @@ def make_sources(place: Path, sizes: list[int]) -> list[Source]:
     """Write the record files and return their directories.
 
     There is a directory with one file for each size, and a directory with ten files that contain the same
-    records as the last of these.
+    records as the last of these files.
 
     sizes: sizes in MB.
     """

@@ -2,8 +2,8 @@
 
 The input is 1,190 questions of the reference kit. A feature has 384 tokens, and consecutive features of a
 context begin 128 tokens apart. run_qa.py uses a fast tokenizer and finds the answers' positions from its
-offsets. Its features are simpler than the original program's: it does not tighten answers to whole tokens,
-and does not compute in which span a token has the most context.
+offsets. Its features are simpler than those of BERT's run_squad.py: it does not tighten answers to whole
+tokens, and does not compute in which span a token has the most context.
 """
 
 import json
@@ -114,7 +114,7 @@ def find_answer_positions(
     offsets: range of characters of each token.
     segments: 0 for a token of the question, 1 for a token of the context, None for a special token.
     start: first character of the answer in the context.
-    end: character after its last.
+    end: character after the answer's last character.
     """
     first, last = segments.index(1), len(segments) - 1 - segments[::-1].index(1)
     if offsets[first][0] > start or offsets[last][1] < end:

@@ -123,7 +123,8 @@ def measure_cpu_seconds(step: Callable[..., object], batch: Batch) -> float:
 def measure_loading(step: Callable[[Batch], object], directory: str) -> tuple[float, float]:
     """Make steps on batches from the loader.
 
-    Returns the seconds of all steps, and how many of them the steps waited for their batches.
+    Returns the seconds that all steps took together, and for how many seconds of these they waited for
+    batches.
     """
     data = open_dataset(directory)
     loader = Loader(Rows(data), form=make_form(Rows(data), batch_size=BATCH), batch_size=BATCH)

@@ -1,10 +1,10 @@
 """Estimate of the hours that English Wikipedia takes on a 16-core machine, stage by stage.
 
-The estimate is made from speeds. Those of this project, of wikiextractor and of nltk are measured in the same
-run. That of MLPerf's script was recorded earlier: 171 CPU seconds for a text part of 26.4 MB. All programs
-are assumed to be 16 times as fast on 16 cores. Extraction has three rows: one on a dump without template
-pages, and one for each extractor on a small Wikipedia with templates, as English Wikipedia has them. The time
-to start Python is subtracted from this project's figures.
+The estimate is made from speeds. The speeds of this project, of wikiextractor and of nltk are measured in the
+same run. The speed of MLPerf's script was recorded earlier: 171 CPU seconds for a text part of 26.4 MB. All
+programs are assumed to be 16 times as fast on 16 cores. Extraction has three rows: one on a dump without
+template pages, and one for each extractor on a small Wikipedia with templates, as English Wikipedia has them.
+The time to start Python is subtracted from this project's figures.
 """
 
 import sys

@@ -76,8 +76,8 @@ class InputError(DataError):
     def not_utf8(cls, name: str, data: bytes, offset: int, remedy: str = "") -> "InputError":
         """Make the error for a byte that is not valid UTF-8.
 
-        data: the file's content, from which the line number is counted. offset: index of the bad byte in
-        data.
+        data: the file's content, from which the line number is counted.
+        offset: index of the bad byte in data.
         """
         line = data.count(b"\n", 0, offset) + 1
         found = f"{name}: line {line}: byte 0x{data[offset]:02x} at offset {offset} is not UTF-8"

@@ -68,8 +68,9 @@ class Vocabulary:
     pair_separators: int = 1
 
     def role(self, name: str) -> int:
-        """Return the id of the token with this role (see ROLES). Raises SettingsError if there is no such
-        token.
+        """Return the id of the token with this role (see ROLES).
+
+        Raises SettingsError if there is no such token.
         """
         found: int | None = getattr(self, name)
         if found is None:
@@ -185,7 +186,7 @@ class ColumnGroup:
 
     items: what messages call the items, if an example can have any number of them. Empty if an example has
         exactly one item, or one item per id.
-    size: name of the setting that limits the number of items in an example. Empty in the same cases.
+    size: name of the setting that limits the number of items in an example. Empty if ``items`` is empty.
     """
 
     name: str

@@ -233,8 +233,9 @@ def draw_pictures() -> dict[str, str]:
 
 
 def _draw_picture(schedule: Schedule) -> str:
-    """Return an SVG picture with a curve of the learning rate over the updates. Its top edge is the base
-    rate.
+    """Return an SVG picture with a curve of the learning rate over the updates.
+
+    Its top edge is the base rate.
     """
     width, height = _WIDTH - 2 * _EDGE, _HEIGHT - 2 * _EDGE
     points = " ".join(

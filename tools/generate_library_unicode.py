@@ -29,8 +29,9 @@ CHUNK = 4096
 
 
 def main() -> None:
-    """Write the table. Exit with an error if the installed tokenizers has another version than the one
-    expected.
+    """Write the table.
+
+    Exit with an error if the installed tokenizers has another version than the one expected.
     """
     if tokenizers.__version__ != VERSION:
         sys.exit(f"generate_library_unicode: needs tokenizers {VERSION}, this is {tokenizers.__version__}")

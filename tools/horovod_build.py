@@ -82,8 +82,9 @@ CHANGES: tuple[Change, ...] = (
 
 
 def build_wheel(kept: Path, gpu_operations: str) -> Path:
-    """Build the wheel, and put it and the log of the build into the directory ``kept``. Return the wheel's
-    path.
+    """Build the wheel, and put it and the log of the build into the directory ``kept``.
+
+    Return the wheel's path.
 
     gpu_operations: "NCCL" for GPUs, or "" for processors.
     """

@@ -42,7 +42,7 @@ def install_wheel(pip_options: Sequence[str]) -> None:
     wheel = find_kept_wheel() or build_wheel(find_wheel_directory(), read_gpu_operations())
     if find_installed_wheel() == wheel.as_uri():
         return
-    # Otherwise pip would keep an installed wheel of the same version that was built for another torch.
+    # Without this, pip would keep an installed wheel of the same version that was built for another torch.
     if find_installed_wheel() is not None:
         run_pip("uninstall", "--yes", "horovod")
     run_pip("install", *pip_options, str(wheel))

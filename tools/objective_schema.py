@@ -89,7 +89,7 @@ def _make_objective_schema(objective: Objective, common: Mapping[str, Any]) -> S
 
 
 def _list_additional_schemas(objective: Objective, common: Mapping[str, Any]) -> dict[str, Schema]:
-    """Return the schemas of the settings that this objective has and others do not have.
+    """Return the schemas of those settings of an objective that not all objectives have.
 
     common: schemas of the settings that all objectives have.
     """

@@ -292,8 +292,9 @@ def _make_schema(title: str, comment: str, keys: Mapping[str, Any]) -> str:
 
 
 def _format_schema(schema: Any, indent: str) -> str:
-    """Return the schema as JSON with one property on each line. A property that has properties takes more
-    lines.
+    """Return the schema as JSON with one property on each line.
+
+    A property that has properties takes more lines.
     """
     if schema is True or "properties" not in schema:
         return json.dumps(schema)

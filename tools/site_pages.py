@@ -82,8 +82,9 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def _relink(link: re.Match[str], source: str, name: str, files: Files) -> str:
-    """Return a link with its target's place on the site. If the target is not on the site, return the link's
-    text.
+    """Return a link with its target's place on the site.
+
+    If the target is not on the site, return the link's text.
 
     source: path of the page's source in the repository.
     name: name of the page on the site.

@@ -148,8 +148,9 @@ def _format_type(annotation: Any) -> str:
 
 
 def _format_cell(text: str) -> str:
-    """Return the text for a cell of a Markdown table. Characters that Markdown would take for mark-up are
-    escaped.
+    """Return the text for a cell of a Markdown table.
+
+    Characters that Markdown would take for mark-up are escaped.
     """
     shown = html.escape(text, quote=False).replace("``", "`")
     return re.sub(r"([|*\[\]])", r"\\\1", shown)

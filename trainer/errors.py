@@ -27,7 +27,7 @@ class StopRequested(Exception):
 
 
 class ReportedError(TrainerError):
-    """All workers stop for a reason that one of them has already printed. Has no message."""
+    """All workers stop for a reason that one worker has already printed. Has no message."""
 
     def __init__(self, exit_status: int) -> None:
         super().__init__()

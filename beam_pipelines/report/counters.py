@@ -21,7 +21,7 @@ DUMP_COUNTERS = {
 }
 """Names and descriptions of the counters of a dump's extraction.
 
-Each reason for which pages are skipped has a further counter, whose name is SKIPPED and the reason.
+Each reason for which pages are skipped has a further counter, whose name is SKIPPED followed by the reason.
 """
 
 TEXT_COUNTERS = tuple(f"text_{item.name}" for item in fields(SegmentCounts))

@@ -136,8 +136,9 @@ def _block_interrupts_in_children() -> Iterator[None]:
 
 
 class DaskResult(PipelineResult):  # type: ignore[misc]
-    """Handle of a running pipeline. Its metrics cover the bundles (groups of elements) that are finished so
-    far.
+    """Handle of a running pipeline.
+
+    Its metrics cover the bundles (groups of elements) that are finished so far.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ Flags that Beam's Python code does not know are passed on to this server, so the
 """
 DATAFLOW = "dataflowrunner"
 RUNNERS = ("DirectRunner", "DaskRunner", "DataflowRunner", "FlinkRunner", "SparkRunner", "PortableRunner")
-"""Runners that error messages list. Beam knows others too."""
+"""Runners that error messages list. Beam has further runners."""
 
 
 def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
@@ -295,9 +295,9 @@ def _import_dask_runner() -> Callable[[Any], Any]:
 def _make_local_runner(options: Any) -> Any:
     """Return Beam's runner for this machine, which is written in Python.
 
-    If the options ask for several worker processes, the runner starts those of this package, because Beam's
-    own log every step. Beam's DirectRunner is not used, because it would first try to download the program
-    Prism, and only then use the same Python runner.
+    If the options ask for several worker processes, the runner starts the worker program of this package.
+    Beam's worker program is not used, because it writes a log line for every step. Beam's DirectRunner is not
+    used, because it would first try to download the program Prism, and only then use the same Python runner.
     """
     from apache_beam.options.pipeline_options import DirectOptions
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner

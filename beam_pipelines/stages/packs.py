@@ -129,8 +129,9 @@ def list_shards(planned: PlannedPack) -> Iterator[int]:
 
 
 class SortExamples(beam.DoFn):  # type: ignore[misc]
-    """Sort the examples of some shards by the row that they go to. The outputs are the paths of the sorted
-    files.
+    """Sort the examples of some shards by the row that they go to.
+
+    The outputs are the paths of the sorted files.
     """
 
     def __init__(self, stages: PackStages) -> None:

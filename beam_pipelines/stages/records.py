@@ -294,8 +294,9 @@ class CutText(beam.DoFn):  # type: ignore[misc]
 
 
 class WriteRecordPart(beam.DoFn):  # type: ignore[misc]
-    """Write a text part from the texts of its pieces, in their order. The output is its entry for the
-    manifest.
+    """Write a text part from the texts of its pieces, in their order.
+
+    The output is its entry for the manifest.
 
     The file that lists the removed records is written in the same way. Each file's name is noted in the
     directory, so that a later run that makes fewer parts can delete the file.

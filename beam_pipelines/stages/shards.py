@@ -20,9 +20,9 @@ from bertdata.dataset.provenance import NO_PROVENANCE, Provenance
 
 Entry = InputEntry | ShardEntry | SkippedEntry | Provenance
 NumberedEntry = tuple[int, Entry]
-"""Number of a dataset that the run makes, and what its manifest is made from.
+"""Pair of the number of a dataset that the run makes, and something that the dataset's manifest is made from.
 
-That is a manifest entry, or the manifests of the text parts.
+The second item is a manifest entry, or the manifests of the text parts.
 """
 
 ONE_AT_A_TIME = threading.Lock()

@@ -44,8 +44,9 @@ def find_weights(given: Path | None) -> Path:
 
 
 def find_data(given: argparse.Namespace, name: str) -> TaskData:
-    """Return the files of a task. For SQuAD, first split its file into questions for training and for
-    evaluation.
+    """Return the files of a task.
+
+    For SQuAD, first split its file into questions for training and for evaluation.
 
     given: the parsed command line.
     """

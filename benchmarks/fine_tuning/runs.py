@@ -33,7 +33,7 @@ class Result:
 
 
 def make_command(program: str, task: BenchmarkTask, data: TaskData, seed: int, output_dir: Path) -> list[str]:
-    """Return the command that trains on the task's files and predicts, with one of the two programs.
+    """Return the command that trains on the task's files and predicts, with this trainer or another program.
 
     program: "trainer" for this trainer, or the name of the other program.
     """

@@ -86,8 +86,9 @@ class AlternatingSteps(transformers.TrainerCallback):
 
 
 def make_our_step(config: Config, data: TaskData) -> Step:
-    """Return a function that makes an update with this trainer. The first one starts from the encoder's
-    weights.
+    """Return a function that makes an update with this trainer.
+
+    The first one starts from the encoder's weights.
     """
     begun = runtime.open_runtime(config)
     shape = open_checkpoint(str(data.weights), with_moments=False).expect_config()

@@ -43,7 +43,7 @@ class BenchmarkStep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BenchmarkStage:
-    """A stage: steps that run in this order.
+    """A stage of the benchmark, whose steps run one after another.
 
     seconds: time limit of all steps together.
     absent: steps that this device cannot run, each with the reason.

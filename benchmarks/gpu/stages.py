@@ -220,9 +220,9 @@ def extra(plan: StageSettings) -> BenchmarkStage:
 
 
 def options(plan: StageSettings) -> BenchmarkStage:
-    """Return the stage that trains both phases with values of keys that differ from the configuration's.
+    """Return the stage that measures both phases again and again, each time with other values for a few keys.
 
-    With --only, only some of these values are tried.
+    The sets of values are those of OPTIONS. With --only, only some of them are tried.
     """
     steps, absent = [], []
     for phase in ("phase1", "phase2"):
@@ -241,7 +241,7 @@ STAGES: dict[str, Callable[[StageSettings], BenchmarkStage]] = {
     made.__name__: made for made in (smoke, phase1, phase2, modernbert, tests, extra, options)
 }
 _REHEARSAL_SECONDS = 590.0
-"""Time limit of each step on a processor, where other work may slow it down. Half the limit of a stage."""
+"""Time limit in seconds of each step on a processor, where other work may slow it down."""
 
 USUAL: Sequence[str] = ("smoke", "phase1", "phase2", "modernbert", "tests", "extra")
 """The stages that run if the command line does not name any."""

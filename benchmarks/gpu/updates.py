@@ -71,7 +71,8 @@ def measure_updates(
 
     phase: name of the configuration.
     keys: configuration keys to replace. None: no keys are replaced.
-    divide: number by which the size of micro-batches is divided. Their number is multiplied by it.
+    divide: number by which the size of micro-batches is divided. The number of micro-batches is multiplied by
+        it, so an update has the same examples.
     profile: True to measure the time of the GPU's kernels too.
     """
     config = sizes.config(phase, **keys or {})

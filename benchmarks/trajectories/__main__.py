@@ -61,9 +61,7 @@ def _print_run(run: RecordedRun, losses: Losses) -> bool:
 
 
 def _describe_differences(run: RecordedRun, losses: Losses) -> str:
-    """Return the known differences between the settings of this repetition and what the command ``like``
-    makes.
-    """
+    """Return the known differences between this repetition and what the run's command line asks for."""
     found = []
     if losses.late:
         found.append(f"{losses.late} rates of the update after: the program gives no order for its counter")

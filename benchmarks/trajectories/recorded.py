@@ -15,7 +15,7 @@ from bertdata.errors import InputError
 _REFERENCE = re.compile(r"^as ([\w.-]+)")
 """Pattern of the words ``as NAME ...`` at the start of a text in a run's file.
 
-They mean that the text begins with the same text of the run NAME.
+These words stand for the text that the run NAME has at the same place.
 """
 
 
@@ -23,10 +23,10 @@ They mean that the text begins with the same text of the run NAME.
 class RecordedRun:
     """A recorded training run, as a file of the reference kit stores it.
 
-    original: description of the program.
+    original: description of the program that was run.
     settings: the program's flags, or words such as ``lr 5e-4``.
-    examples: file of its examples.
-    micro_batches: numbers of the examples of each micro-batch, in the order of training.
+    examples: file with the examples that the run was trained on.
+    micro_batches: for each micro-batch in the order of training, the indices of its examples in that file.
     in_update: number of micro-batches of an update.
     losses: loss of each micro-batch, computed before its update.
     rates: learning rate at each micro-batch. None if it was not recorded.
@@ -43,7 +43,10 @@ class RecordedRun:
 
     @property
     def updates(self) -> int:
-        """Number of updates that were made. The recorded order of examples may go on after them."""
+        """Number of updates that were made.
+
+        The recorded order may contain further examples, which were not used.
+        """
         return len(self.losses) // self.in_update
 
     @property

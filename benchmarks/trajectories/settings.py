@@ -31,8 +31,10 @@ _MACHINE_KEYS = {
     **{"model_config": None, "steps_this_run": None, "vocab": None, "json_summary": None},
     **{"task_train_file": None, "task_eval_file": None, "task_predict_file": None, "task_dir": None},
 }
-"""Configuration keys for the machine and the files: one process on a processor, examples in the recorded
-order.
+"""Configuration keys whose values are the same for all repeated runs.
+
+They replace the recorded run's settings for the machine and for files: each run is repeated by one process on
+a processor, on the examples that were recorded with it.
 """
 
 

@@ -49,8 +49,8 @@ _PACKED_ROW = 192
 class Losses:
     """Losses of this trainer and of the original program: for each update, the mean over its micro-batches.
 
-    late: number of updates whose learning rate the original program has computed from the next step number.
-        Some programs read their step counter after it was increased.
+    late: number of updates for which the original program used the learning rate of the following update.
+        Some programs read their step counter after they have increased it.
     """
 
     ours: Sequence[float]
@@ -93,11 +93,13 @@ def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Los
 
 
 def _match_recorded_order(schedule: Schedule, run: RecordedRun) -> tuple[Schedule, int]:
-    """Change the schedule so that it gives the recorded learning rates. Also return how many updates differ.
+    """Change the schedule so that it gives the recorded learning rates.
+
+    Also return how many updates have the learning rate of the following update.
 
     Some TensorFlow programs do not fix whether the step counter is read before or after it is increased. So
-    the recorded learning rate of an update is either that of the update or that of the next one. For each
-    update, the recorded rate shows which.
+    the recorded learning rate of an update is the schedule's rate either for this update or for the next
+    update. For each update, the recorded rate shows which.
     """
     if run.rates is None:
         return schedule, 0

@@ -1,5 +1,4 @@
-"""Creation of a whole dataset with a single random generator, as the original programs do
-(``--as-original``).
+"""Creation of a whole dataset with a single random generator, as ELECTRA's program does (``--as-original``).
 
 The documents of all parts (input files) use the same random generator one after another. The examples are
 dealt to the output files, that is, written in turn: example 0 to file 0, example 1 to file 1, and so on.
@@ -129,8 +128,8 @@ def write_files_in_turn(
         return make_writer(settings.format, sink, layout, engine, path)
 
     def write_all(writers: Sequence[CountingWriter]) -> None:
-        # The original program may shuffle the order of its input files with the same random generator. The
-        # order is therefore part of what must be reproduced.
+        # ELECTRA's program shuffles the order of its input files with the same random generator. The order is
+        # therefore part of what must be reproduced.
         tasks = [LoadTask(plan=plan, part=parts[number]) for number in maker.order]
         examples = 0
         for task, loaded in load_all(tasks):

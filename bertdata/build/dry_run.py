@@ -137,8 +137,9 @@ def _preview_task(
 
 
 def _find_bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
-    """Return the parts that the run would leave out, with the reasons. Only the beginning of each part is
-    read.
+    """Return the parts that the run would leave out, with the reasons.
+
+    Only the beginning of each part is read.
 
     Raises InputError if there is such a part and the run does not allow parts to be left out.
     """

@@ -100,8 +100,9 @@ def check_without_recipe(objective: str, recipe: str | None, phase: int | None) 
 
 
 def _make_settings(objective: str, chosen: Settings) -> ExampleSettings:
-    """Return the example settings of one dataset. The objective's defaults are used for settings that are not
-    chosen.
+    """Return the example settings of one dataset.
+
+    The objective's defaults are used for settings that are not chosen.
     """
     found, chosen = find_objective(objective), {"objective": objective, **chosen}
     check_setting_names(found.settings_type, chosen)

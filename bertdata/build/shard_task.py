@@ -82,8 +82,9 @@ class TaskPlan:
         return ShardTask(plan=self, stem=make_shard_stem(reader.name), reader=reader, inputs=(path,))
 
     def make_reader(self, path: str) -> DocumentReader:
-        """Return the object that reads a part as tokenised documents. The ending of the path decides its
-        type.
+        """Return the object that reads a part as tokenised documents.
+
+        The ending of the path decides its type.
         """
         if path.endswith(BINARISED):
             return BinarisedPart(path, self.tokenizer, self.names.get(path))
@@ -365,8 +366,9 @@ def _write_shard(
 def _write_bins(
     task: ShardTask, target: Target, examples: MadeExamples, tell: Callable[[int], None]
 ) -> tuple[ShardEntry, ...]:
-    """Write the examples of each length bin (range of lengths) to a shard. A bin without examples becomes an
-    empty shard.
+    """Write the examples of each length bin (range of lengths) to a shard.
+
+    A bin without examples becomes an empty shard.
     """
     settings, engine, names = task.settings(target), task.plan.engine, task.shards(target)
     layout = task.layout(target)
@@ -387,8 +389,9 @@ def _write_bins(
 
 
 def _skip_input(task: ShardTask, skipped: SkippedEntry) -> TaskResult:
-    """Return the result for an input that is left out. Remove shards that an earlier run made from this
-    input.
+    """Return the result for an input that is left out.
+
+    Remove shards that an earlier run made from this input.
     """
     for target in task.plan.targets:
         for name in task.shards(target):

@@ -86,39 +86,45 @@ def make_parser() -> Parser:
     group.add_argument(
         "--shuffled",
         action="store_true",
-        help="nvidia-mlperf: shuffle all examples as NVIDIA does, instead of keeping their order",
+        help="with --to nvidia-mlperf: shuffle all examples as NVIDIA's program does, instead of keeping "
+        "their order",
     )
     group.add_argument(
         "--bin-size",
         type=parse_positive,
         metavar="N",
-        help="lddl: split each shard into files by length: examples of 1 to N ids, N + 1 to 2 N, ...",
+        help="with --to lddl: split each shard into files by length: examples of 1 to N ids, N + 1 to 2 N, "
+        "...",
     )
     group.add_argument(
         "--size-limit",
         type=parse_positive,
         metavar="BYTES",
-        help="mds: largest shard in bytes, before compression (default: 67108864)",
+        help="with --to mds: largest size of a shard in bytes, before compression (default: 67108864)",
     )
     group.add_argument(
         "--compression",
         metavar="NAME[:LEVEL]",
-        help="mds: zstd, gz, bz2, br or snappy, with an optional level: zstd:9",
+        help="with --to mds: compression zstd, gz, bz2, br or snappy, with an optional level, as in zstd:9",
     )
     group.add_argument(
-        "--hashes", metavar="NAME,...", help="mds: hashes to put into index.json, such as sha1,xxh64"
+        "--hashes",
+        metavar="NAME,...",
+        help="with --to mds: hashes to put into index.json, such as sha1,xxh64",
     )
     group.add_argument(
-        "--len", action="store_true", help="mds: add a column len with the number of token ids"
+        "--len", action="store_true", help="with --to mds: add a column len with the number of token ids"
     )
     group.add_argument(
-        "--unverified", action="store_true", help="read files of any tool, without a manifest; needs --vocab"
+        "--unverified",
+        action="store_true",
+        help="read files that other tools wrote and that have no manifest; needs --vocab",
     )
     group.add_argument(
         "--tokenizer",
         metavar="FILE|DIR",
-        help="fairseq: read SRC as text (files, a pattern, the parts of bertdata segment) with this "
-        "tokenizer.json, model's directory or dict.txt",
+        help="with --to fairseq: read SRC as text (files, a pattern, the parts of bertdata segment) with "
+        "this tokenizer.json, model's directory or dict.txt",
     )
     add_workers(group)
     parser.add_argument(

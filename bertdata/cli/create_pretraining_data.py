@@ -32,7 +32,7 @@ is an existing file of another type, unless --overwrite is given."""
 
 
 def make_parser() -> Parser:
-    """Return the parser, whose flags are named as in the script."""
+    """Return the parser, whose flags are named as in MLPerf's script create_pretraining_data.py."""
     parser = Parser("bertdata create-pretraining-data", EXAMPLE, SUMMARY)
     parser.add_argument(
         "--input_file",
@@ -125,7 +125,7 @@ def read_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def run(arguments: list[str]) -> int:
-    """Run the script's command line and return the exit status."""
+    """Run a command line of MLPerf's script create_pretraining_data.py and return the exit status."""
     args, warnings = read_flags(arguments)
     print_warnings(warnings)
     if args.only_check_args:

@@ -50,7 +50,7 @@ def add_recipe(parser: Parser) -> None:
         choices=tuple(RECIPES),
         metavar="NAME",
         help="recipe of bertdata create that will use the articles; it selects the extractor: 2.75 for "
-        f"{', '.join(pinned)}, 3.1.0 for the others",
+        f"{', '.join(pinned)}, 3.1.0 for all other recipes",
     )
 
 
@@ -70,7 +70,10 @@ def add_find_date(parser: Parser) -> None:
         "label, bytes, md5 and paths",
     )
     group.add_argument(
-        "--until", type=parse_day, metavar="YYYY-MM-DD", help="last day to try (default: three years later)"
+        "--until",
+        type=parse_day,
+        metavar="YYYY-MM-DD",
+        help="with --find-date: last day to try (default: three years after --date)",
     )
     group.add_argument("--punkt-tables", metavar="DIR|URL", help=PUNKT_TABLES_HELP)
 

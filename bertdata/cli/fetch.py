@@ -65,8 +65,9 @@ def make_parser() -> Parser:
         "names",
         nargs="*",
         metavar="NAME",
-        help="vocab: its name (default: bert-base-uncased); dump: its language and its date (YYYYMMDD or "
-        f"latest); squad: its version ({' or '.join(SQUAD_VERSIONS)}, default: {SQUAD_VERSIONS[0]})",
+        help="for vocab: name of the vocabulary (default: bert-base-uncased). For dump: language and date of "
+        "the dump (YYYYMMDD or latest). For squad: version of SQuAD "
+        f"({' or '.join(SQUAD_VERSIONS)}, default: {SQUAD_VERSIONS[0]})",
     )
     parser.add_argument(
         "--language",

@@ -78,7 +78,11 @@ def make_parser() -> Parser:
     width = max(map(len, known)) + 2
     listed = "\n".join(f"  {name:<{width}}{program.purpose}" for name, program in known.items())
     parser = Parser(DOOR.command, next(iter(known.values())).example, SUMMARY + listed)
-    parser.add_argument("program", metavar="PROGRAM[@VERSION]", help="program, from the list above")
+    parser.add_argument(
+        "program",
+        metavar="PROGRAM[@VERSION]",
+        help="program whose command line to run, such as graphcore/create_pretraining_data.py",
+    )
     parser.add_argument(
         "arguments",
         nargs=argparse.REMAINDER,

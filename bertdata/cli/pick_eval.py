@@ -25,8 +25,12 @@ def make_parser() -> Parser:
     parser = Parser("bertdata pick-eval", EXAMPLE, SUMMARY)
     parser.add_argument("input", nargs="?", metavar="INPUT", help="TFRecord file to pick from")
     parser.add_argument("output", nargs="?", metavar="OUTPUT", help="TFRecord file to write")
-    parser.add_argument("--input_tfrecord", metavar="FILE", help="the same as INPUT")
-    parser.add_argument("--output_tfrecord", metavar="FILE", help="the same as OUTPUT")
+    parser.add_argument(
+        "--input_tfrecord", metavar="FILE", help="TFRecord file to pick from; the same as INPUT"
+    )
+    parser.add_argument(
+        "--output_tfrecord", metavar="FILE", help="TFRecord file to write; the same as OUTPUT"
+    )
     parser.add_argument(
         "--num-examples",
         "--num_examples_to_pick",

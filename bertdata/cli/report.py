@@ -39,7 +39,7 @@ def make_parser() -> Parser:
         "--verify",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="check all files against their manifests, which reads them completely (default: yes)",
+        help="compare all files with their manifest, which reads every byte of the files (default: yes)",
     )
     add_overwrite(parser)
     add_objective(parser)

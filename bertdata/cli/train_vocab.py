@@ -81,9 +81,9 @@ def make_parser() -> Parser:
         action="extend",
         default=[],
         metavar="TOKEN",
-        help="further special tokens, with the ids after the usual ones. ROLE=TOKEN replaces the usual token "
-        "for cls, sep, pad, mask or unk (only in a .json file). A token that is not a single word, such as "
-        "[CITY], is recognised in text only with a .json file",
+        help="additional special tokens, whose ids follow the ids of the usual special tokens. ROLE=TOKEN "
+        "replaces the usual token for cls, sep, pad, mask or unk (only in a .json file). A token that "
+        "is not a single word, such as [CITY], is recognised in text only with a .json file",
     )
     parser.add_argument(
         "--lower-case",

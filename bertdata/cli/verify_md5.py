@@ -65,7 +65,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--chain",
         action="store_true",
-        help="check every step back to the dump: parts, articles, dump",
+        help="check the manifests of all steps back to the dump: parts, articles, dump",
     )
     parser.add_argument(
         "--source",

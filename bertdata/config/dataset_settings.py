@@ -78,8 +78,9 @@ class DatasetSettings:
 
     @property
     def by_name(self) -> SettingsRecord:
-        """The settings that a user can choose, under the names of their flags. The vocabulary is not among
-        them.
+        """The settings that a user can choose, under the names of their flags.
+
+        The vocabulary is not among them.
         """
         found: SettingsRecord = {} if self.objective_name is None else {"objective": self.objective_name}
         for record in (self.tokenizer, self.objective, self.container):
@@ -169,7 +170,8 @@ def make_vocabulary_record(vocabulary: Vocabulary) -> SettingsRecord:
 def drop_file_settings(container: Mapping[str, Any]) -> SettingsRecord:
     """Return the settings of a file format without padding_id and dealt_files.
 
-    These two describe the present files. They do not apply when the examples are written to other files.
+    These two settings describe the files in which the examples are stored now. They do not apply if the
+    examples are written to new files.
     """
     return {name: value for name, value in container.items() if name not in ("padding_id", "dealt_files")}
 

@@ -61,7 +61,8 @@ def setting(
     above, below: numbers that an accepted number must be above and below. They also apply to each number in a
         list or an object.
     keywords: further keywords of the setting's JSON Schema.
-    optional: True if None only means that the setting is not set. A user cannot set it to None.
+    optional: True if the setting need not have a value. Its default is then None, but None is no value that a
+        user can choose.
     record: name of the manifest's record that stores the setting: tokenizer, objective or container.
     marks: further entries of the setting's schema, which other code of bertdata reads.
 

@@ -1,5 +1,5 @@
 """Dialects: the rules by which published programs read text and vocabulary files, so that bertdata can read
-alike.
+them in the same way.
 """
 
 from dataclasses import dataclass

@@ -29,8 +29,9 @@ _PART_OF_RECORDS = re.compile(r"(part|eval)-\d{5}(?:\..*)?")
 
 
 def make_mlperf_part_name(number: int) -> str:
-    """Return the name of training file ``number``. For example, 3 gives part-00003-of-00500. The 500 never
-    changes.
+    """Return the name of training file ``number``.
+
+    For example, 3 gives part-00003-of-00500. The 500 never changes.
     """
     return f"part-{number:05d}-of-00500"
 

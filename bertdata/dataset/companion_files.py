@@ -43,7 +43,9 @@ Other libraries take the shards by their pattern, `*.parquet`.
 def make_companion_files(
     directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]
 ) -> dict[str, bytes]:
-    """Return the contents of these small files by file name. They depend on the dataset's file format."""
+    """Return the contents of the small files that other programs expect with the dataset's file format, by
+    file name.
+    """
     make = _FILES.get(settings.container["format"])
     return {} if make is None else make(directory, settings, shards)
 

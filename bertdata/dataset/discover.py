@@ -60,8 +60,9 @@ class FoundDataset:
 def find_datasets(
     path: str, *, exact: bool = False, damaged: bool = False, objective: str | None = None
 ) -> list[FoundDataset]:
-    """Find the datasets that a path means. It may be a directory, a manifest, a shard or a glob pattern of
-    shards.
+    """Find the datasets that a path means.
+
+    It may be a directory, a manifest, a shard or a glob pattern of shards.
 
     A directory with a manifest is one dataset. A directory whose sub-directories have manifests is several
     datasets. Any other directory contains shards of another program, which find_shards selects. If the path
@@ -295,8 +296,9 @@ def _format_misfit(path: str, misfit: Misfit, entry: ShardEntry) -> str:
 
 
 def _find_binarised(path: str, names: list[str]) -> list[str]:
-    """Return the .bin files of a directory that fairseq wrote. If some of them are named train*, return only
-    those.
+    """Return the .bin files of a directory that fairseq wrote.
+
+    If some of them are named train*, return only those.
 
     Raises DatasetError if there are none.
     """

@@ -156,8 +156,9 @@ class _IdCounter:
         self._ids, self._edges = Counter[int](), Counter[int]()
 
     def update(self, batch: ExampleBatch) -> None:
-        """Count the token ids of a batch. The first and the last id of each example are also counted
-        separately.
+        """Count the token ids of a batch.
+
+        The first and the last id of each example are also counted separately.
         """
         ids, ends = np.asarray(batch.ids), np.asarray(batch.ends).astype(np.int64)
         values, counts = np.unique(ids, return_counts=True)

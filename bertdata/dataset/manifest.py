@@ -210,8 +210,9 @@ class Manifest:
 
     @property
     def lost_tokens(self) -> int | None:
-        """Number of tokens of the inputs that are in no example. It is None unless all shards have this
-        number.
+        """Number of tokens of the inputs that are in no example.
+
+        It is None unless all shards have this number.
         """
         counts = [shard.lost_tokens for shard in self.shards]
         known = [count for count in counts if count is not None]

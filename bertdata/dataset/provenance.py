@@ -17,7 +17,7 @@ from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.text.manifest import ARTICLES_COPY, TEXT_KIND, TextManifest, parse_text_manifest
 
 PARTS_COPY = "sources/parts.json"
-"""Paths of a dataset's copies of two manifests. ARTICLES_COPY is the copy of the articles' manifest."""
+"""Path of a dataset's copy of the manifest of its text parts."""
 
 DATASET_COPY = "sources/dataset.json"
 """Path of a packed dataset's copy of the original dataset's manifest."""

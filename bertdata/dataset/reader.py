@@ -167,8 +167,9 @@ class OpenedDataset:
         return self
 
     def alter_batch(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
-        """Return stored examples in the form in which this dataset returns them. A subclass may draw new
-        masks here.
+        """Return stored examples in the form in which this dataset returns them.
+
+        A subclass may draw new masks here.
 
         This class returns the examples unchanged.
 

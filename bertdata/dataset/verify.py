@@ -203,8 +203,9 @@ def _list_files(directory: str) -> list[str]:
 
 
 def _check_manifest_itself(manifest: AnyManifest, data: bytes, path: str) -> list[Finding]:
-    """Return a fault if the manifest was edited so that it contradicts itself. Otherwise return an empty
-    list.
+    """Return a fault if the manifest was edited so that it contradicts itself.
+
+    Otherwise return an empty list.
     """
     if isinstance(manifest, Manifest):
         recorded = str(parse_json(data, path)["settings_digest"])

@@ -199,8 +199,9 @@ class Dataset:
         return f"its index: {misfit.status}" if misfit else None
 
     def list_noted_shards(self) -> list[str]:
-        """Return the names of the shards that have a note. A shard may have changed after its note was
-        written.
+        """Return the names of the shards that have a note.
+
+        A shard may have changed after its note was written.
         """
         # Notes with a slash in their name belong to earlier steps of the pipeline.
         return [name for name in self.commit.list_noted_pieces() if "/" not in name]
@@ -273,8 +274,9 @@ class Dataset:
         provenance: Provenance = NO_PROVENANCE,
         warnings: Iterable[str] = (),
     ) -> Manifest:
-        """Write the small files that belong to a dataset, MD5SUMS and the manifest. Then remove notes and
-        unneeded files.
+        """Write the small files that belong to a dataset, MD5SUMS and the manifest.
+
+        Then remove notes and unneeded files.
 
         vocabulary: path of the tokeniser's file, which is copied into the dataset.
         provenance: manifests of the data that the inputs were made from, which are copied to ``sources/``.

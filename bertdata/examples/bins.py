@@ -24,8 +24,9 @@ def count_bins(max_seq_length: int, bin_size: int) -> int:
 
 
 def format_bin_names(stem: str, max_seq_length: int, bin_size: int) -> tuple[str, ...]:
-    """Return the file name of each length bin, without file extension. If bin_size is 0, return only the
-    stem.
+    """Return the file name of each length bin, without file extension.
+
+    If bin_size is 0, return only the stem.
 
     The numbers in this example are max_seq_length and bin_size:
 
@@ -44,8 +45,9 @@ def find_bins(lengths: "Array", bin_size: int) -> "Array":
 
 
 def divide_into_bins(batch: Batch, bin_size: int) -> Iterator[tuple[int, Batch]]:
-    """Divide a batch into length bins. Yield (number of the bin, batch of its examples) for each bin with
-    examples.
+    """Divide a batch into length bins.
+
+    Yield (number of the bin, batch of its examples) for each bin with examples.
 
     Bins are yielded in ascending order. Within a bin the examples keep their order.
     """

@@ -172,8 +172,9 @@ def make_blank_example(batch_type: type[Batch], layout: ShardLayout) -> Batch:
 
 
 class BatchRegrouper(Generic[Batch]):
-    """Turns batches of any size into batches of exactly ``size`` examples. Only the last batch may be
-    smaller.
+    """Turns batches of any size into batches of exactly ``size`` examples.
+
+    Only the last batch may be smaller.
 
     The resulting batches do not depend on how the examples were divided into the batches that are added.
     """

@@ -64,7 +64,8 @@ FieldValues = dict[str, Any]
 class LossyExample(ValueError):
     """Raised if a conversion between an example and a record would lose something.
 
-    Either the record holds something that an example cannot store, or the reverse.
+    Either the record holds something that an example cannot store, or the example holds something that a
+    record cannot store.
     """
 
 
@@ -93,7 +94,7 @@ class Field:
     def size(self) -> str | None:
         """Name of the setting that determines how many values the field has, such as max_seq_length.
 
-        None if the field has one value, or any number of values.
+        It is None if the field has one value, or any number of values.
         """
         return None if self.shape in ("1", "*") else _SIZES.get(self.shape, self.shape)
 
@@ -183,8 +184,9 @@ def check_fields_readable(form: str, fields: Fields, batch_type: type[ExampleBat
 
 
 def find_places_column(name: str, batch_type: type[ExampleBatch]) -> str | None:
-    """Return the name of the column with the positions of this column's items. None if the items have no
-    positions.
+    """Return the name of the column with the positions of this column's items.
+
+    Returns None if the items have no positions.
     """
     ends = map_columns_by_name(batch_type)[name].ends
     beside = batch_type.ragged().get(ends, []) if ends is not None else []

@@ -57,8 +57,8 @@ def find_column(batch_type: type[ExampleBatch], group: ColumnGroup) -> Column:
 def find_mask_columns(batch_type: type[ExampleBatch]) -> Masks:
     """Return the three columns in which a batch class stores masks.
 
-    SettingsError if the class does not have exactly these three: positions, original ids and end offsets. The
-    author of the class then made a mistake.
+    Raises SettingsError if the class does not have exactly these three: positions, original ids and end
+    offsets. The author of the class then made a mistake.
     """
     return _find_mask_columns(batch_type)  # type: ignore[arg-type] # a class is hashable
 
@@ -109,7 +109,10 @@ def get_pair_labels(batch: ExampleBatch) -> Any:
 
 
 def get_word_starts(batch: ExampleBatch) -> Any:
-    """Return where words start: 1 or 0 for each id of the batch. None if the batch does not store it."""
+    """Return where words start: 1 or 0 for each id of the batch.
+
+    Returns None if the batch does not store this.
+    """
     kind = type(batch)
     return getattr(batch, find_column(kind, WORD_STARTS).name) if has_group(kind, WORD_STARTS) else None
 
@@ -123,9 +126,9 @@ def make_pair_batch(
     masks: Masks,
     pair_labels: Buffer,
 ) -> Batch:
-    """Make a batch of a class that has all groups in PAIRS.
+    """Make a batch of examples that are pairs of segments with masks and a label, like BERT's.
 
-    batch_type: class of the batch.
+    batch_type: class of the batch. It must have all column groups that PAIRS lists.
     ids: ids of all examples.
     ends: for each example, the index after its last id.
     segment_lengths: number of ids in segment A of each example.

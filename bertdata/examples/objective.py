@@ -109,16 +109,17 @@ class Objective(ABC):
     counts examples.
 
     declared: for each file format ("tfrecord", "hdf5", "parquet") the fields of its records, in the form of
-    ``schemas/example.json``. There are three further keys: "tfrecord_remasked" for Graphcore's order, "flat"
-    for packed rows in the layout of this name, and "huggingface" for a model's inputs.
+        ``schemas/example.json``. There are three further keys: "tfrecord_remasked" for Graphcore's order,
+        "flat" for packed rows in the layout of this name, and "huggingface" for a model's inputs.
 
     Class attributes:
+
     task: the trainer's task that learns this objective, by name or as package.module:CLASS. Empty if there is
-    none.
+        none.
     of_words: name of the objective that has the same examples with word starts. Empty if there is none.
     unlearned: column groups, such as word starts, that masking at load needs but the trainer's task does not.
     label_one: what the pair label 1 means. ``bertdata create`` prints the share of such pairs. Empty if it
-    prints none.
+        prints none.
     pair_words: names of the pair labels 0 and 1.
     settings_type: class of the settings.
     batch_type: class of the example batches.
@@ -164,7 +165,9 @@ class Objective(ABC):
         of_data: Mapping[str, Any],
         engine: Engine | None = None,
     ) -> "Masker":
-        """Return the object that masks examples when they are loaded. SettingsError if no masks can be drawn.
+        """Return the object that masks examples when they are loaded.
+
+        Raises SettingsError if no masks can be drawn.
 
         masking: settings of these masks.
         of_data: the settings in the dataset's manifest. Empty if the dataset has no manifest.
@@ -205,8 +208,9 @@ class Objective(ABC):
         return found
 
     def fields(self, container: str, layout: ShardLayout | None = None) -> Fields:
-        """Return the fields of a record in a file format. SettingsError if the objective declares none for
-        it.
+        """Return the fields of a record in a file format.
+
+        Raises SettingsError if the objective declares none for it.
 
         layout: shape of the records. None means the usual order and padding.
         """
@@ -227,7 +231,7 @@ class Objective(ABC):
         """The fields of a packed row in the layout "flat", by name.
 
         If the objective does not declare them, they are Parquet's fields, and for each of their lists the end
-        offsets of the row's examples. SettingsError if two fields have the same name.
+        offsets of the row's examples. Raises SettingsError if two fields have the same name.
         """
         if "flat" in self._fields:
             return self._fields["flat"]

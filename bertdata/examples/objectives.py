@@ -47,7 +47,7 @@ def find_plain_objective_name(name: str) -> str:
 def describe_objective(name: str) -> str:
     """Return an objective's name as messages show it, for example ``mlm (stored as mlm_word_starts)``.
 
-    Only the names of variants with word starts get such an addition.
+    Only the names of variants with word starts get an addition in brackets.
     """
     plain = find_plain_objective_name(name)
     return name if plain == name else f"{plain} (stored as {name})"
@@ -57,8 +57,8 @@ def describe_objective(name: str) -> str:
 def find_objective(name: str) -> Objective:
     """Return the objective with this name. A name of the form ``package.module:NAME`` is imported.
 
-    Worker processes find the objective by its name, so only the name has to be sent to them. SettingsError if
-    there is no such object, or if it is not an Objective.
+    Worker processes find the objective by its name, so only the name has to be sent to them. Raises
+    SettingsError if there is no such object, or if it is not an Objective.
     """
     if name in OBJECTIVES:
         return OBJECTIVES[name]

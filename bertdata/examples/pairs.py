@@ -29,7 +29,7 @@ class PairRules:
     short_seq_prob: share of documents whose pairs get a random shorter length.
     own_label: label if ten draws of a random document all gave the pair's own document.
     swaps_halves: True swaps A and B in half of the pairs (ALBERT). False replaces B by a random segment in
-    half of the pairs.
+        half of the pairs.
     """
 
     max_tokens: int

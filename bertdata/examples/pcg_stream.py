@@ -106,7 +106,7 @@ class PcgStream:
             found = list(range(population))
             self._shuffle_end(found, max(population - count, 1))
             return found[population - count :]
-        # Otherwise use Floyd's algorithm. For each ``last`` from n - k to n - 1, draw a number up to
+        # In all other cases use Floyd's algorithm. For each ``last`` from n - k to n - 1, draw a number up to
         # ``last``. If the number was chosen before, take ``last`` itself, which cannot have been chosen. The
         # result is shuffled at the end, because larger numbers tend to come later.
         chosen: set[int] = set()

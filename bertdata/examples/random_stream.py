@@ -42,8 +42,9 @@ class RandomStream:
         return first + self.below(last - first + 1)
 
     def shuffle(self, items: list[Item]) -> None:
-        """Shuffle a list in place, from its end. There is one call of ``below`` for each item except the
-        first.
+        """Shuffle a list in place, from its end.
+
+        There is one call of ``below`` for each item except the first.
         """
         for last in range(len(items) - 1, 0, -1):
             other = self.below(last + 1)

@@ -38,8 +38,9 @@ def replace_pad_position(fields: Fields, position: int) -> Fields:
 
 
 def find_pad_position(features: FieldValues, fields: Fields, batch_type: type[ExampleBatch]) -> int | None:
-    """Return the number that the first empty slot of a record holds as its position. None if every slot is
-    used.
+    """Return the number that the first empty slot of a record holds as its position.
+
+    Returns None if every slot is used.
 
     features: the record's values by field name.
     """

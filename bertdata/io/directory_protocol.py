@@ -263,8 +263,9 @@ class Commit:
         self._write(self._note_path(name), seal_json(value))
 
     def read_note(self, name: str) -> dict[str, Any] | None:
-        """Return the value in the note of a piece (an output file). Returns None if the note is missing or
-        damaged.
+        """Return the value in the note of a piece (an output file).
+
+        Returns None if the note is missing or damaged.
         """
         path = self._note_path(name)
         try:

@@ -37,7 +37,7 @@ class Download:
 
     url: where the server has it.
     path: where to store it.
-    digest: the published md5, SHA-1 or SHA-256 in hexadecimal. Which of the three it is shows in its length.
+    digest: the published md5, SHA-1 or SHA-256 in hexadecimal. Its length shows which of the three it is.
     """
 
     url: str
@@ -60,7 +60,7 @@ def download_file(wanted: Download, progress: OnBytes, sleep: Callable[[float], 
     Raises AssetError if the file cannot be downloaded or has a different digest.
 
     progress: called with the number of bytes received.
-    sleep: replaced in tests.
+    sleep: function that waits for a number of seconds. Tests replace it.
     """
     if wanted.path.exists():
         _check_digest(
@@ -215,7 +215,8 @@ def _describe_error(error: Exception) -> str:
 
 
 def _describe_kept_bytes(file: BinaryIO) -> str:
-    """Return the end of an error message: how many bytes are kept for the next attempt. Empty if there are
-    none.
+    """Return the end of an error message: how many bytes are kept for the next attempt.
+
+    The result is empty if there are none.
     """
     return f"; {file.tell():,} bytes are kept, run the same command to go on" if file.tell() else ""

@@ -108,7 +108,7 @@ class HashingSink:
         self.bytes = 0
 
     def write(self, data: bytes | memoryview) -> None:
-        """Pass the bytes on to the other function, and count and hash them."""
+        """Pass the bytes on to the function ``write`` of the constructor, and count and hash them."""
         self._write(data)
         self._digest.update(data)
         self.bytes += len(data)

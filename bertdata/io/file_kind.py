@@ -96,7 +96,10 @@ def find_kind(head: bytes, name: str, *, whole: bool) -> FileKind | None:
 
 
 def _find_utf16(head: bytes) -> str:
-    """Return the encoding of the bytes: UTF-16LE, UTF-16BE, UTF-16 or UTF-32. Empty for any other."""
+    """Return the encoding of the bytes: UTF-16LE, UTF-16BE, UTF-16 or UTF-32.
+
+    The result is empty for any other.
+    """
     if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return "UTF-32"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):

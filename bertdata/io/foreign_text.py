@@ -30,7 +30,9 @@ def read_bounded(path: str, most_bytes: int) -> bytes:
 
 
 def decode_utf8(data: bytes | str, *, keeps_mark: bool = False) -> str:
-    """Return the decoded text without a byte-order mark. ValueError names the first byte that is not UTF-8.
+    """Return the decoded text without a byte-order mark.
+
+    Raises ValueError, which names the first byte that is not UTF-8.
 
     keeps_mark: keep the byte-order mark as a character, like programs that do not know this mark.
     """

@@ -39,13 +39,15 @@ class NumberText:
 
 
 def parse_json_text(data: bytes | str, *, any_number: bool = False) -> Any:
-    """Return the value of a JSON text. Raises ValueError, with a message of one line, if it is not JSON in
-    UTF-8.
+    """Return the value of a JSON text.
+
+    Raises ValueError, with a message of one line, if it is not JSON in UTF-8.
 
     ValueError is also raised for values nested more than MOST_NESTED deep, for lone surrogates, and for
     numbers that are not finite floats: NaN, infinities, 1e999, and integers of more than MOST_DIGITS digits.
 
-    any_number: accept such numbers. NaN and Infinity then become floats, and the others become a NumberText.
+    any_number: accept numbers that are not finite floats. NaN and Infinity become floats, and any other such
+        number becomes a NumberText.
     """
     text = decode_utf8(data)
     try:

@@ -21,7 +21,8 @@ _GONE = (errno.EPIPE, errno.EIO, errno.EBADF, errno.ENXIO)
 _FULL_SECONDS = 10.0
 """Seconds to wait until the reader of a full pipe makes room. After that, the output is dropped.
 
-Only descriptors in non-blocking mode (O_NONBLOCK) need this, since others wait by themselves.
+Only descriptors in non-blocking mode (O_NONBLOCK) need this time limit, since a write to any other descriptor
+waits by itself.
 """
 
 

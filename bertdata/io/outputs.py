@@ -151,8 +151,9 @@ def refuse_foreign_file(path: str, form: OutputFormat, *, overwrite: bool, remed
 
 
 def _find_input_paths(given: str) -> list[str]:
-    """Return the existing paths that an input names. A missing input is not reported here, but when it is
-    read.
+    """Return the existing paths that an input names.
+
+    A missing input is not reported here, but when it is read.
     """
     if storage.exists(given):
         return [given]

@@ -242,8 +242,9 @@ class ProcessPool:
             raise BertDataError(f"cannot start {self._size} workers: {reason}; give fewer") from None
 
     def _pass_tasks(self, worker: WorkerProcess) -> None:
-        """Pass tasks to a worker, one after another, until the queue returns None. Runs in a thread of its
-        own.
+        """Pass tasks to a worker, one after another, until the queue returns None.
+
+        Runs in a thread of its own.
         """
         while (task := self._waiting.get()) is not None:
             if task.dropped:

@@ -33,8 +33,8 @@ def is_object_store(path: str) -> bool:
 def open_file_system(path: str) -> tuple[Any, str]:
     """Return fsspec's file system for a URL, and the path inside that file system.
 
-    MissingExtraError names the package to install. Directory listings of object stores are not cached,
-    because other workers write there at the same time.
+    Raises MissingExtraError, which names the package to install. Directory listings of object stores are not
+    cached, because other workers write there at the same time.
     """
     import fsspec
 

@@ -48,8 +48,9 @@ def say(*lines: str, to: TextIO | None = None) -> None:
 
 
 def say_text(text: str, *, to: TextIO | None = None) -> None:
-    """Print a text of several lines. The caller must have escaped newlines in file names and words in the
-    text.
+    """Print a text of several lines.
+
+    The caller must have escaped newlines in file names and words in the text.
     """
     say(*text.removesuffix("\n").split("\n"), to=to)
 

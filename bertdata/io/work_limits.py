@@ -34,8 +34,9 @@ def share_work_name(shared: Any) -> None:
 
 @contextmanager
 def limit_cpu_time(name: str, cpu_seconds: float) -> Iterator[None]:
-    """Kill this worker process if the block uses more CPU time. Does nothing in a process that is not a
-    worker.
+    """Kill this worker process if the block uses more CPU time.
+
+    Does nothing in a process that is not a worker.
 
     name: name of the item that the block works on, for the error message.
     cpu_seconds: the limit.

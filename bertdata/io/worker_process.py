@@ -172,8 +172,9 @@ class _WorkerTraceback(Exception):
 
 
 def _run_worker(connection: Any, inherited: list[Any], name: Any) -> None:
-    """Receive items from the pipe and send back results, until the pipe is closed. Runs in the worker
-    process.
+    """Receive items from the pipe and send back results, until the pipe is closed.
+
+    Runs in the worker process.
     """
     keep_less_freed_memory()
     work_limits.share_work_name(name)

@@ -21,8 +21,9 @@ _NARROW_VOCABULARY = 1 << 16
 
 
 class IndexedSequences(Protocol):
-    """Interface of an object that returns the ids of examples by number. Numbers count through all shards in
-    order.
+    """Interface of an object that returns the ids of examples by number.
+
+    Numbers count through all shards in order.
     """
 
     @property
@@ -49,8 +50,8 @@ class StoredSequences:
 
     When the first example is read, all examples are decoded into an unnamed temporary file with 2 or 4 bytes
     per id. The file is memory-mapped, so the system decides how much of it stays in memory. This object
-    itself needs 8 bytes per example. ShardError if a shard is damaged. DatasetError if an example's length
-    differs from the dataset's list of lengths.
+    itself needs 8 bytes per example. Raises ShardError if a shard is damaged. Raises DatasetError if an
+    example's length differs from the dataset's list of lengths.
     """
 
     def __init__(self, data: OpenedDataset) -> None:

@@ -14,9 +14,9 @@ class PackForecast:
     efficiency: share of the rows' positions that hold tokens.
     padded_efficiency: the same share without packing, that is, with one padded example per row.
     bound: highest efficiency that any packing with at most max_sequences_per_pack examples per row can reach.
-    None if it was not computed.
+        None if it was not computed.
     time_saved: share of an epoch's training time that packing saves compared with one padded example per row,
-    if every row takes equally long.
+        if every row takes equally long.
     """
 
     path: str

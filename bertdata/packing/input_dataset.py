@@ -41,12 +41,12 @@ class InputDataset:
 
     opened: the dataset's shards and layout.
     recipe: name of the recipe (settings for one program's data) that it was made with. None if there was
-    none.
+        none.
     phase: training phase that it was made for. None if there is none.
     settings: settings that it was made with.
     vocabulary: path of the vocabulary file. None if the file is not available.
     inputs: the manifest's entries of the text files that the dataset was made from. None without a manifest.
-    The dataset's files then count as inputs, and their entries are made while their examples are counted.
+        The dataset's files then count as inputs, and their entries are made while their examples are counted.
     skipped: the manifest's entries of inputs that were left out.
     provenance: the manifests that the dataset was made from.
     lost_tokens: number of tokens of the inputs that are in no example. None if they were not counted.
@@ -67,7 +67,7 @@ class InputDataset:
         return replace(self.opened, shards=self.opened.shards[start:stop])
 
     def vocabulary_path(self) -> str:
-        """Return the path of the vocabulary file. AssetError if the file is not available."""
+        """Return the path of the vocabulary file. Raises AssetError if the file is not available."""
         if self.vocabulary is None:
             raise AssetError(
                 f"{self.opened.name}: its vocabulary, md5 {self.settings.vocabulary['md5']}, is not at hand: "
@@ -81,9 +81,11 @@ def find_input_dataset(
 ) -> InputDataset:
     """Open a dataset to be packed, and check that the layout of packed rows can hold its examples.
 
-    DatasetError if the dataset is already packed. SettingsError if the layout cannot hold the examples.
+    Raises DatasetError if the dataset is already packed. Raises SettingsError if the layout cannot hold the
+    examples.
 
     rows: layout of the packed rows.
+
     The other arguments are those of ``open_input_dataset``.
     """
     found = open_input_dataset(path, vocabulary, unverified, objective)
@@ -105,6 +107,7 @@ def open_input_dataset(
     vocabulary: path or name of the vocabulary. None takes the dataset's own.
     unverified: True accepts files of any program without a manifest. They need a vocabulary.
     objective: an objective of the user, as package.module:NAME, to import if the examples have it.
+
     The errors are those of ``reader.open_dataset``.
     """
     if objective is not None:
@@ -116,7 +119,7 @@ def _open_verified(path: str, given: str | None, objective: str | None) -> Input
     """Open a dataset that has a manifest.
 
     given: the vocabulary that the user named. Its md5 must be that in the manifest. None takes the dataset's
-    own.
+        own.
     """
     if not (storage.is_directory(path) or path.endswith(".json")) and storage.exists(path):
         raise DatasetError(f"{path}: is a file, expected a dataset's directory; --unverified takes files")
@@ -204,7 +207,7 @@ class LengthCounts:
 
     histogram: number of examples by length.
     masks: largest number of masked positions of an example, by length. None if the lengths were read from a
-    lengths file, which does not record masks.
+        lengths file, which does not record masks.
     entry: the shard's file as an input of the packed dataset. None if the shard has a manifest.
     """
 
@@ -238,8 +241,8 @@ class CountTask:
 def count_shard_lengths(task: CountTask) -> LengthCounts:
     """Count how many examples of each length a shard has.
 
-    The shard's lengths file is read if there is one, otherwise the shard itself. ShardError if the shard is
-    damaged. ChangedInputError if a file without a manifest changed while it was read.
+    The shard's lengths file is read if there is one, otherwise the shard itself. Raises ShardError if the
+    shard is damaged. Raises ChangedInputError if a file without a manifest changed while it was read.
     """
     [shard] = task.source.shards
     size = task.source.layout.max_seq_length

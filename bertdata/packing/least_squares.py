@@ -25,7 +25,8 @@ row.
 SHORT = 8
 """Lengths up to this one get the small weight SHORT / (2 * max_seq_length) in the least squares.
 
-An empty slot of such a length wastes only little space, so it matters less how well they are matched.
+An empty slot of such a length wastes only little space, so it matters less whether such slots are as many as
+the examples of their length.
 """
 MAX_ROW_LENGTH = 512
 """The longest row that this method accepts. Memory and time grow with the cube of the row length."""
@@ -36,7 +37,7 @@ def pack_by_least_squares(histogram: Histogram, most: int) -> PackPlan:
 
     A full pattern is a combination of slots (places for examples) whose lengths fill a row. An example that
     gets no slot has a row to itself. Surplus slots stay empty, although the linear program would fill them
-    with shorter examples. SettingsError if ``most`` or the row length is too large for this method.
+    with shorter examples. Raises SettingsError if ``most`` or the row length is too large for this method.
 
     histogram: number of examples by length.
     most: most examples in a row.

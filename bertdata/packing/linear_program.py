@@ -51,7 +51,7 @@ def pack_by_linear_program(histogram: Histogram, most: int) -> PackPlan:
 
     The numbers of rows in its solution are rounded down. The examples that are left are packed longest first.
     If ``most`` is above three, the program may use all full rows of up to three lengths, and all combinations
-    of lengths that longest-first packing makes. SettingsError if rows are too long for this method.
+    of lengths that longest-first packing makes. Raises SettingsError if rows are too long for this method.
 
     histogram: number of examples by length.
     most: most examples in a row.
@@ -82,8 +82,9 @@ def bound_rows_below(histogram: Histogram, most: int) -> float:
 
 
 def _choose_patterns(histogram: Histogram, most: int) -> Patterns:
-    """Return the combinations of lengths that the linear program may use. SettingsError if rows are too
-    long.
+    """Return the combinations of lengths that the linear program may use.
+
+    Raises SettingsError if rows are too long.
     """
     max_seq_length = len(histogram) - 1
     if max_seq_length > MAX_ROW_LENGTH:

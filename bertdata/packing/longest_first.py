@@ -58,8 +58,9 @@ def pack_longest_first(histogram: Histogram, most: int) -> PackPlan:
 def _put_back_rows(
     open_rows: dict[int, list[tuple[Lengths, int]]], room: int, lengths: Lengths, rows: int
 ) -> None:
-    """Put the unused rows of a group back among the open rows. Without any, a list that is empty is
-    removed.
+    """Put the unused rows of a group back among the open rows.
+
+    If none are left, and no other open row has this room, remove the list for this room.
     """
     if rows:
         open_rows[room].append((lengths, rows))

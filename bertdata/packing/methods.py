@@ -18,7 +18,7 @@ METHODS: dict[str, Callable[[Histogram, int], PackPlan]] = {
 def plan_packs(histogram: Histogram, *, most: int, method: str = "lp") -> PackPlan:
     """Plan rows for all examples, with at most ``most`` examples per row.
 
-    SettingsError if the method is unknown or cannot handle the lengths.
+    Raises SettingsError if the method is unknown or cannot handle the lengths.
 
     histogram: number of examples by length.
     method: name of the method, a key of METHODS. All methods except nnls give the same plan on every machine.
@@ -34,7 +34,7 @@ def plan_packs(histogram: Histogram, *, most: int, method: str = "lp") -> PackPl
 def split_rows(plan: PackPlan, masks: Sequence[int], room: int | None) -> PackPlan:
     """Return the plan with rows split so that no row can have more than ``room`` masked positions.
 
-    SettingsError if a single example may have more than ``room`` masked positions.
+    Raises SettingsError if a single example may have more than ``room`` masked positions.
 
     masks: largest number of masked positions of an example, by the example's length.
     room: most masked positions of a row. None leaves the plan unchanged.

@@ -22,7 +22,8 @@ class PackPlan:
     """A packing plan: how many rows to make for each combination of lengths.
 
     rows_by_lengths: sorted pairs of (lengths in ascending order, number of rows with these lengths). The
-    lengths add up to at most max_seq_length. Every example that the plan was made for has exactly one place.
+        lengths add up to at most max_seq_length. Every example that the plan was made for has exactly one
+        place.
     """
 
     max_seq_length: int
@@ -64,8 +65,9 @@ class PackPlan:
 
 
 def make_plan(max_seq_length: int, rows_by_lengths: Mapping[Lengths, int]) -> PackPlan:
-    """Make a plan from the number of rows by lengths. Rows without examples and combinations without rows are
-    dropped.
+    """Make a plan from the number of rows by lengths.
+
+    Rows without examples and combinations without rows are dropped.
     """
     found = {lengths: rows for lengths, rows in rows_by_lengths.items() if lengths and rows}
     return PackPlan(max_seq_length=max_seq_length, rows_by_lengths=tuple(sorted(found.items())))
@@ -74,7 +76,7 @@ def make_plan(max_seq_length: int, rows_by_lengths: Mapping[Lengths, int]) -> Pa
 def count_lengths(lengths: Buffer, max_seq_length: int, name: str) -> Histogram:
     """Return how many examples of each length a shard has.
 
-    ShardError names the first example that is empty or longer than a row.
+    Raises ShardError, which names the first example that is empty or longer than a row.
 
     lengths: number of ids of each example.
     name: the shard, for the error.

@@ -41,7 +41,7 @@ def _list_patterns_from(first: int, max_seq_length: int) -> Patterns:
     """Return the patterns whose first number is ``first``.
 
     first: the smallest of three lengths. 0 gives the patterns of at most two lengths, among them [0, 0,
-    max_seq_length], which is a single length.
+        max_seq_length], which is a single length.
     """
     room = max_seq_length - first
     middle = np.arange(first, room // 2 + 1, dtype=np.int64)
@@ -68,7 +68,7 @@ def fill_slots(slots: Slots, histogram: Histogram, most: int, *, hand_down: bool
     histogram: number of examples by length.
     most: most examples in a row without slots.
     hand_down: what happens to surplus slots. True gives them to examples of the next shorter length that
-    still need slots. False leaves them empty.
+        still need slots. False leaves them empty.
     """
     rows, without_slot = dict(slots), np.zeros_like(histogram)
     # From the longest length down, compare the number of slots of this length with its examples. For example,

@@ -25,8 +25,9 @@ Numbers = npt.NDArray[np.uint64]
 
 
 def derive_round_keys(name: str) -> tuple[int, ...]:
-    """Return the keys of a permutation, a 64-bit integer for each round. They are a BLAKE2b digest of its
-    name.
+    """Return the keys of a permutation, a 64-bit integer for each round.
+
+    They are a BLAKE2b digest of its name.
     """
     digest = hashlib.blake2b(name.encode(), digest_size=8 * ROUNDS).digest()
     return tuple(int.from_bytes(digest[at : at + 8], "little") for at in range(0, 8 * ROUNDS, 8))
@@ -51,8 +52,9 @@ def permute_number(number: int, size: int, keys: Sequence[int]) -> int:
 
 
 def choose_pair_sizes(size: int) -> tuple[int, int]:
-    """Return how many quotients and how many remainders there are. Their product is ``size`` or slightly
-    more.
+    """Return how many quotients and how many remainders there are.
+
+    Their product is ``size`` or slightly more.
     """
     a = isqrt(max(0, size - 1)) + 1
     return a, max(1, -(-size // a))

@@ -124,8 +124,9 @@ class PlannedPack:
         )
 
     def sort_tasks(self, job: PackJob) -> list[RowSortTask]:
-        """Return the tasks that sort all examples by row. Each task sorts a few consecutive shards of the
-        source.
+        """Return the tasks that sort all examples by row.
+
+        Each task sorts a few consecutive shards of the source.
         """
         histograms = [one.histogram for one in self.counts]
         # before[i] counts the examples in the shards before shard i, by length. The task that starts with
@@ -152,7 +153,9 @@ class PlannedPack:
 
 
 def plan_pack(source: InputDataset, settings: PackSettings, counts: list[LengthCounts]) -> PlannedPack:
-    """Plan packed rows for all examples of the source. SettingsError if the settings do not fit the examples.
+    """Plan packed rows for all examples of the source.
+
+    Raises SettingsError if the settings do not fit the examples.
 
     counts: for each shard of the source, how many examples of each length it has.
     """

@@ -50,8 +50,9 @@ OnShard = Callable[[SortedExamples | PackedShard], None]
 def count_all_lengths(
     source: InputDataset, workers: int, on_counted: Callable[[], None]
 ) -> list[LengthCounts]:
-    """Count how many examples of each length the source's shards have. The result has the order of the
-    shards.
+    """Count how many examples of each length the source's shards have.
+
+    The result has the order of the shards.
 
     workers: number of processes.
     on_counted: called after each shard.
@@ -91,8 +92,9 @@ def make_pack(planned: PlannedPack, output: str, workers: int, on_shard: OnShard
 
 
 def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vocabulary: str) -> Manifest:
-    """Write the manifest of a packed dataset. For Habana's layout also write its metadata file next to the
-    directory.
+    """Write the manifest of a packed dataset.
+
+    For Habana's layout also write its metadata file next to the directory.
 
     shards: the manifest entries of the shards.
     vocabulary: path of the vocabulary file.

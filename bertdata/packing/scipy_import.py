@@ -7,7 +7,7 @@ from bertdata.errors import MissingExtraError, install_extra
 
 
 def load_scipy(module: str) -> Any:
-    """Return the SciPy module with this name. MissingExtraError if SciPy is not installed."""
+    """Return the SciPy module with this name. Raises MissingExtraError if SciPy is not installed."""
     try:
         return import_module(f"scipy.{module}")
     except ImportError as error:

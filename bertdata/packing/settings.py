@@ -17,7 +17,7 @@ class PackSettings:
     method: name of the method that plans the rows, a key of METHODS.
     seed: decides the order of examples and rows.
     num_shards: number of shards. None means the fixed number of rows per shard that the layout has. If it has
-    none, there are as many shards as in the source.
+        none, there are as many shards as in the source.
     """
 
     layout: str = "flat"

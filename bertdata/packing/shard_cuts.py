@@ -16,7 +16,7 @@ A position takes about three bytes, and a bucket is held a few times over while 
 """
 
 ROWS_PER_SHARD = {"habana": 4480, "graphcore": 500_000}
-"""Number of rows in a shard, for the layouts whose original program fixes it."""
+"""Number of rows in a shard, for the layouts whose original packer (Habana's or Graphcore's) fixes it."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,14 @@ class RowCuts:
 def divide_rows(
     rows: int, max_seq_length: int, layout: str, num_shards: int | None, source_shards: int
 ) -> RowCuts:
-    """Decide which packed rows belong to which shard. SettingsError if there are fewer rows than shards.
+    """Decide which packed rows belong to which shard.
+
+    Raises SettingsError if there are fewer rows than shards.
 
     rows: number of packed rows.
     layout: name of the layout of packed rows.
     num_shards: number of shards, of nearly equal size. None means the fixed number of rows per shard that the
-    layout has. If it has none, there are as many shards as in the source.
+        layout has. If it has none, there are as many shards as in the source.
     source_shards: number of shards of the source.
     """
     size = ROWS_PER_SHARD.get(layout)

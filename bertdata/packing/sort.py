@@ -34,9 +34,8 @@ class RowSortTask:
 
     number: number of the task.
     source: the source dataset with only the shards to sort.
-    before: number of examples by length in all shards before these.
-    counts: number of examples by length in each of these shards. The examples that are read must agree with
-    it.
+    before: number of examples by length in all shards before the shards to sort.
+    counts: number of examples by length in each shard to sort. The examples that are read must agree with it.
     """
 
     job: PackJob
@@ -59,16 +58,17 @@ class RowSortTask:
 def sort_by_row(task: RowSortTask) -> SortedExamples:
     """Sort the examples of a task's shards by their packed row into scratch files.
 
-    If an earlier run made the scratch files from the same shards, these are returned. ShardError if a shard's
-    examples do not have the lengths that its lengths file states.
+    If an earlier run made the scratch files from the same shards, these are returned. Raises ShardError if a
+    shard's examples do not have the lengths that its lengths file states.
     """
     [found] = sort_shards_together([task])
     return found
 
 
 def sort_shards_together(tasks: Sequence[RowSortTask]) -> list[SortedExamples]:
-    """Do the work of ``sort_by_row`` for several tasks. The md5s of all their shards are computed together,
-    in parallel.
+    """Do the work of ``sort_by_row`` for several tasks.
+
+    The md5s of all their shards are computed together, in parallel.
     """
     kept = [task.scratch.kept() for task in tasks]
     left = [task for task, files in zip(tasks, kept, strict=True) if files is None]
@@ -88,7 +88,7 @@ def sort_shards_together(tasks: Sequence[RowSortTask]) -> list[SortedExamples]:
 def _place_examples(task: RowSortTask) -> Iterator[GroupedBatch]:
     """Yield the task's examples in batches. With each batch come the bucket and the sort key of each example.
 
-    ShardError if the examples do not have the expected lengths.
+    Raises ShardError if the examples do not have the expected lengths.
     """
     placement, numbering = task.job.placement(), Numbering(task.before)
     for shard, expected in zip(task.source.shards, task.counts, strict=True):
@@ -97,7 +97,7 @@ def _place_examples(task: RowSortTask) -> Iterator[GroupedBatch]:
             tokens = compute_lengths(batch.ends)
             found += np.bincount(tokens, minlength=len(found))
             # Compare the counts before examples are placed. The plan has no place for surplus examples of a
-            # length, and Placement would give them a wrong one.
+            # length, and Placement would give them a wrong place.
             if (found > expected).any():
                 raise _make_wrong_lengths_error(shard, found, expected)
             which, keys = _find_bucket_keys(task, placement.find(tokens, numbering.add(tokens)))
@@ -128,11 +128,12 @@ def _make_wrong_lengths_error(shard: Shard, found: Histogram, expected: Histogra
 
 
 def check_consecutive_shards(shards: Sequence[Shard]) -> list[Shard]:
-    """Check the md5s of shards in parallel. Return the shards, which now record the version of the file that
-    was checked.
+    """Check the md5s of shards in parallel.
 
-    ShardError names a shard with a wrong md5. Remote shards and shards without a manifest are not checked
-    here.
+    Return the shards, which now record the version of the file that was checked.
+
+    Raises ShardError, which names a shard with a wrong md5. Remote shards and shards without a manifest are
+    not checked here.
     """
     versions = {
         shard.path: storage.read_version(shard.path)

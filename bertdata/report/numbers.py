@@ -52,8 +52,9 @@ class DatasetNumbers:
 
     @property
     def entries(self) -> Sequence[ShardEntry]:
-        """The manifest entries of the shards. It is empty for another program's dataset, which has no
-        manifest.
+        """The manifest entries of the shards.
+
+        It is empty for another program's dataset, which has no manifest.
         """
         return [shard.entry for shard in self.dataset.shards if shard.entry is not None]
 

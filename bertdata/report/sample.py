@@ -42,7 +42,7 @@ class DatasetSample:
 
     shards_read: number of shards that the examples come from.
     per_shard: largest number of examples that are read from a shard.
-    counts: counts over each of these shards.
+    counts: counts over the sampled examples of each shard.
     tokens: counts of tokens and words.
     kept: the examples to show.
     faults: error messages about shards that could not be read.
@@ -66,8 +66,9 @@ class DatasetSample:
 def read_sample(
     dataset: FoundDataset, most: int, vocab: str | None = None, vocabulary: Vocabulary | None = None
 ) -> DatasetSample:
-    """Read about ``most`` examples of a dataset. If a shard cannot be read, its error is added to the
-    sample's faults.
+    """Read about ``most`` examples of a dataset.
+
+    If a shard cannot be read, its error is added to the sample's faults.
 
     vocab: vocabulary file for shards that contain words instead of ids.
     vocabulary: vocabulary by which words are counted. None counts no words.

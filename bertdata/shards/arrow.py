@@ -90,7 +90,7 @@ def _make_items(block: ExampleBatch, field: Field, values: Array, ends: Array, k
     """Return the items of a field's lists, one list after another.
 
     field: its ``source`` says how the items are made from the column, for example as the items themselves or
-    as a 1 for each item.
+        as a 1 for each item.
     values: the column's items.
     ends: for each example, the index after the last item of its list.
     kind: item type of the result.

@@ -27,8 +27,8 @@ _TYPES = {"ones": "bool", "after": "int8"}
 def list_arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Field]:
     """Return the Arrow columns in which examples of this objective are stored, by column name.
 
-    The shape of a column is ``*`` for a list per example, or ``1`` for a single value. SettingsError if some
-    part of an example has no column.
+    The shape of a column is ``*`` for a list per example, or ``1`` for a single value. Raises SettingsError
+    if some part of an example has no column.
     """
     kind = objective.batch_type
     columns = map_columns_by_name(kind)

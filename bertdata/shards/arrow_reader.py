@@ -44,7 +44,7 @@ class ArrowReader(ShardReader):
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
         """Open the stream, and find the sizes of its examples.
 
-        objective: the examples' objective. None takes the one that the file's metadata names.
+        objective: the examples' objective. None takes the objective that the file's metadata names.
         """
         self._name, self._errors = name, list_pyarrow_errors()
         self._file = file
@@ -96,8 +96,9 @@ class ArrowReader(ShardReader):
         return ShardError(f"{self._name}: not a readable Arrow stream ({' '.join(str(error).split())})")
 
     def _check_fields(self, objective: Objective) -> Fields:
-        """Return the columns that can be read from the file. ShardError if a column is missing or has a wrong
-        type.
+        """Return the columns that can be read from the file.
+
+        Raises ShardError if a column is missing or has a wrong type.
         """
         is_kind = import_module("pyarrow.types")
         found: dict[str, Field] = {}
@@ -119,8 +120,9 @@ class ArrowReader(ShardReader):
         return found
 
     def _has_item_per_mask(self, field: Field) -> bool:
-        """Return True if a field has one item per masked position. Files without masks do not have such
-        fields.
+        """Return True if a field has one item per masked position.
+
+        Files without masks do not have such fields.
         """
         kind = self._kind
         return has_group(kind, MASKS) and self._columns[field.of].ends == find_mask_columns(kind).ends.name
@@ -159,7 +161,7 @@ class ArrowReader(ShardReader):
     def _decode_examples(self, records: Any, record: RecordCheck) -> ExampleBatch:
         """Convert an Arrow record batch to an ExampleBatch, whose values are not checked yet.
 
-        ShardError if two lists of a row should have the same length but do not.
+        Raises ShardError if two lists of a row should have the same length but do not.
         """
         # First read the list columns, then find the padding, then convert each column without its padding.
         # Lists with an item per id become something smaller: labels become a column with an item per mask,
@@ -188,7 +190,7 @@ class ArrowReader(ShardReader):
     def _find_padding(self, lists: dict[str, tuple[Array, Array]], record: RecordCheck) -> Array | None:
         """Return for each id of the record batch True if it is a token, False if it is padding.
 
-        The column attention_mask says so. None if there is no padding, or no such column.
+        The column attention_mask says so. Returns None if there is no padding, or no such column.
 
         lists: values and end offsets of each list column, by name.
         """
@@ -265,8 +267,9 @@ class ArrowReader(ShardReader):
 
 
 def _open_stream(file: IO[bytes]) -> Any:
-    """Open an Arrow stream, or a file in Arrow's file format. ValueError for a stream without its end
-    marker.
+    """Open an Arrow stream, or a file in Arrow's file format.
+
+    Raises ValueError for a stream without its end marker.
     """
     ipc, view = import_module("pyarrow.ipc"), FileView(file)
     is_file = view.read_at(0, len(_FILE_FORMAT)) == _FILE_FORMAT

@@ -20,9 +20,9 @@ class ReadRequest:
 
     name: path of the shard, for errors and to find files next to it.
     engine: the C++ kernel or its pure-Python version. None means the kernel if it is available.
-    objective: the examples' objective. None takes the one that the file names.
+    objective: the examples' objective. None takes the objective that the file names.
     vocabulary: path or name of the vocabulary for LDDL's words. None means the vocabulary file next to the
-    shard.
+        shard.
     padding_id: id at padded positions of a TFRecord. None takes it from the first record.
     layout: layout of the shard's dataset. None if it is unknown.
     ids_type: integer type of the ids in an MDS shard that stores them as plain bytes, which do not show it.

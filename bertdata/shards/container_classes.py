@@ -190,8 +190,9 @@ class Lddl(Parquet):
 
 
 def _refuse_other_files(file: BinaryIO, name: str) -> None:
-    """Raise ShardError if the file is clearly no TFRecord, for example a compressed file. The message has a
-    remedy.
+    """Raise ShardError if the file is clearly no TFRecord, for example a compressed file.
+
+    The message has a remedy.
     """
     head = file.read(HEAD_BYTES)
     file.seek(0)
@@ -204,7 +205,7 @@ def _read_sizes(shard: str) -> dict[str, int] | None:
     """Return the largest sizes of the examples by name, such as the most ids, from the manifest next to the
     shard.
 
-    None if there is no manifest, or if it does not list the shard.
+    Returns None if there is no manifest, or if it does not list the shard.
     """
     manifest = _read_manifest(shard)
     if manifest is None:
@@ -218,7 +219,7 @@ def _read_sizes(shard: str) -> dict[str, int] | None:
 def _load_words(shard: str, vocabulary: str | None) -> Vocabulary:
     """Load the vocabulary that converts the words of an LDDL shard to ids.
 
-    ShardError if its md5 differs from the md5 in the manifest next to the shard.
+    Raises ShardError if its md5 differs from the md5 in the manifest next to the shard.
 
     vocabulary: path or name that the user gave. None means the vocabulary file next to the shard.
     """
@@ -246,7 +247,7 @@ def _load_words(shard: str, vocabulary: str | None) -> Vocabulary:
 def _read_manifest(shard: str) -> dict[str, Any] | None:
     """Read the manifest next to the shard. Return its JSON, converted to the latest version of manifests.
 
-    None if there is no manifest, or if it does not list the shard.
+    Returns None if there is no manifest, or if it does not list the shard.
     """
     path = storage.join(storage.get_parent(shard), MANIFEST_NAME)
     if not storage.exists(path):

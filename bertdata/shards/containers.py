@@ -36,7 +36,7 @@ NVIDIA_MLPERF, LDDL, ARROW, FAIRSEQ = NvidiaMlperf.name, Lddl.name, Arrow.name, 
 
 
 def find_container(format: str) -> Container:
-    """Return the container with this name. SettingsError for an unknown name."""
+    """Return the container with this name. Raises SettingsError for an unknown name."""
     if format not in CONTAINERS:
         raise SettingsError(f"format is {format!r}, expected one of {', '.join(CONTAINERS)}")
     return CONTAINERS[format]
@@ -57,7 +57,7 @@ def make_writer(
 def recognise_container(file: BinaryIO, name: str) -> Container:
     """Return the container to which a file belongs, judged by its name and its first bytes.
 
-    If nothing matches, it is TFRecord. The file is rewound.
+    If nothing matches, the result is TFRecord. The file is rewound.
     """
     if storage.get_base_name(name) == INDEX_NAME:
         return CONTAINERS[MDS]
@@ -80,12 +80,14 @@ def make_reader(
     layout: ShardLayout | None = None,
     ids_type: str | None = None,
 ) -> ShardReader:
-    """Return an object that reads examples from a file of any container. The reader of packed rows is a
-    PackReader.
+    """Return an object that reads examples from a file of any container.
+
+    The reader of packed rows is a PackReader.
 
     objective: name of the examples' objective. None takes the name stored in the file. If there is none, the
-    built-in objective with the file's fields is taken. A user's objective must be loaded with
-    ``find_objective`` before, because reading a file must not import code.
+        built-in objective with the file's fields is taken. A user's objective must be loaded with
+        ``find_objective`` before, because reading a file must not import code.
+
     The other arguments are described in ReadRequest.
     """
     container = recognise_container(file, name)
@@ -131,7 +133,7 @@ def is_shard_name(path: str) -> bool:
 def find_writable_format(path: str) -> str:
     """Return the name of the container to which the ending of a file name belongs.
 
-    ShardError if there is none that ``create`` can write.
+    Raises ShardError if there is none that ``create`` can write.
     """
     container = find_container_by_name(path)
     if container is None or container.name not in FORMATS:

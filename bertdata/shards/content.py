@@ -18,7 +18,7 @@ _BATCH = 512
 
 
 def compute_content_md5(path: str, engine: Engine | None = None, objective: str | None = None) -> str:
-    """Return the content md5 of a shard. ShardError names the record that cannot be read.
+    """Return the content md5 of a shard. Raises ShardError, which names the record that cannot be read.
 
     objective: name of the examples' objective, or None to recognise it from the file.
     """
@@ -38,7 +38,7 @@ def compute_content_md5(path: str, engine: Engine | None = None, objective: str 
 def count_readable_examples(path: str, engine: Engine | None = None, objective: str | None = None) -> int:
     """Read every record of a shard, and return the number of examples if all can be read.
 
-    ShardError names the first damaged record.
+    Raises ShardError, which names the first damaged record.
     """
     with storage.open_input(path) as file:
         if is_plain_tfrecord(file, path):
@@ -47,8 +47,9 @@ def count_readable_examples(path: str, engine: Engine | None = None, objective: 
 
 
 def is_plain_tfrecord(file: BinaryIO, name: str) -> bool:
-    """Return True if a file is a TFRecord whose records are single examples, not packed rows. The file is
-    rewound.
+    """Return True if a file is a TFRecord whose records are single examples, not packed rows.
+
+    The file is rewound.
     """
     container = recognise_container(file, name)
     return container.is_canonical and make_pack_reader(file, name, container.name) is None

@@ -77,8 +77,9 @@ def encode_varint(value: int) -> bytes:
 
 
 def decode_example(payload: bytes) -> Features:
-    """Parse a serialised Example and return its features. If a key occurs several times, its last value is
-    returned.
+    """Parse a serialised Example and return its features.
+
+    If a key occurs several times, its last value is returned.
 
     NotAnExample if the bytes are not a valid Example.
     """
@@ -109,7 +110,7 @@ def _decode_feature(message: bytes, values: Any) -> Any:
     """Parse a Feature message and return its values.
 
     values: values of an earlier Feature message with the same key. None if there was none. As in protobuf, a
-    list of the same type is appended to them, and a list of another type replaces them.
+        list of the same type is appended to them, and a list of another type replaces them.
     """
     for kind, data in _split_fields(
         message, {_BYTES_LIST: _LENGTH, _FLOAT_LIST: _LENGTH, _INT64_LIST: _LENGTH}

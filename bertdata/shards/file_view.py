@@ -1,4 +1,4 @@
-"""Read an open file at a position of one's own, without mapping it into memory.
+"""Read an open file at a separate position for each reader, without mapping the file into memory.
 
 If a mapped file is truncated by someone else, the reading process dies with SIGBUS and no message. Without a
 mapping, reading a truncated file ends too early, which can be reported as an error.

@@ -38,7 +38,7 @@ def frame_payload(payload: bytes) -> bytes:
 def read_payloads(file: ByteSource, name: str, first: int = 0) -> Iterator[bytes]:
     """Yield the payload of each record, after checking both checksums of the record.
 
-    ShardError names the first faulty record.
+    Raises ShardError, which names the first faulty record.
 
     name: the file, for errors.
     first: number of the record at the file's current position.
@@ -115,8 +115,9 @@ class FrameCounter:
         self._left = 0  # number of bytes of the current record that are still to come
 
     def count_record(self, size: int) -> None:
-        """Count a record whose header was read. Subclasses can extend this method to store more about the
-        record.
+        """Count a record whose header was read.
+
+        Subclasses can extend this method to store more about the record.
 
         size: number of bytes of the record, with length and checksums.
         """

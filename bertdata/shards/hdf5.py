@@ -70,12 +70,13 @@ class Hdf5Writer:
 
 
 class Hdf5Reader(ShardReader):
-    """Reader of HDF5 files with the fields of an objective. Any program may have written them, with any
-    integer types.
+    """Reader of HDF5 files with the fields of an objective.
+
+    Any program may have written them, with any integer types.
 
     file: the file, which must be seekable.
-    objective: the examples' objective. None takes the one that the file names. If it names none, the built-in
-    objective with exactly the file's fields is taken.
+    objective: the examples' objective. None takes the objective that the file names. If the file names none,
+        it takes the built-in objective with exactly the file's fields.
     """
 
     layout: ShardLayout
@@ -101,8 +102,9 @@ class Hdf5Reader(ShardReader):
         return regroup_batches(map(self.read_piece, range(len(self.find_piece_ends()))), size)
 
     def find_piece_ends(self) -> Sequence[int]:
-        """Return for each piece the number of examples up to its end. A piece has as many rows as a chunk in
-        bertdata's files.
+        """Return for each piece the number of examples up to its end.
+
+        A piece has as many rows as a chunk in bertdata's files.
         """
         step = choose_block_rows(self.layout.max_seq_length)
         return [min(start + step, len(self)) for start in range(0, len(self), step)]
@@ -162,8 +164,9 @@ def _find_row_shape(field: Field, layout: ShardLayout) -> tuple[int, ...]:
 
 
 def _find_layout(file: Hdf5Input, objective: Objective, name: str) -> tuple[int, ShardLayout]:
-    """Return the number of rows and their layout. ShardError if the type or shape of a dataset does not
-    fit.
+    """Return the number of rows and their layout.
+
+    Raises ShardError if the type or shape of a dataset does not fit.
     """
     from bertdata.shards.rows import check_layout
 

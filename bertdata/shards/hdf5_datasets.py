@@ -64,7 +64,7 @@ class Hdf5Output:
         block_rows: number of rows in a chunk.
         objective: the examples' objective, which is stored as an attribute.
         shuffle: True applies HDF5's shuffle filter before gzip. It puts the lowest bytes of all items of a
-        chunk first, then the next bytes and so on.
+            chunk first, then the next bytes and so on.
         padding_id: id at padded positions, which is stored as an attribute if it is not 0.
         """
         self._written = 0
@@ -114,8 +114,9 @@ def write_objective(file: Any, objective: str) -> None:
 
 
 def read_objective(file: IO[bytes]) -> str | None:
-    """Return the objective's name that an HDF5 file stores. None if there is none, or if the file is
-    unreadable.
+    """Return the objective's name that an HDF5 file stores.
+
+    Returns None if there is none, or if the file is unreadable.
     """
     h5py = load_h5py()
     try:
@@ -148,10 +149,11 @@ def read_dataset_names(file: IO[bytes]) -> set[str]:
 
 
 class Hdf5Input:
-    """Reader of the datasets of a seekable HDF5 file. How they are stored is checked before their values are
-    read.
+    """Reader of the datasets of a seekable HDF5 file.
 
-    ShardError names the file and the record that cannot be read.
+    How they are stored is checked before their values are read.
+
+    Raises ShardError, which names the file and the record that cannot be read.
 
     kinds: item type of each dataset by name.
     shapes: shape of each dataset by name.
@@ -208,8 +210,9 @@ class Hdf5Input:
             raise self._find_damage(start, stop, error) from error
 
     def _find_damage(self, start: int, stop: int, error: Exception) -> ShardError:
-        """Find the first unreadable record among ``start`` to ``stop - 1``. Return a ShardError that names
-        it.
+        """Find the first unreadable record among ``start`` to ``stop - 1``.
+
+        Return a ShardError that names it.
 
         error: the exception that reading all these records raised.
         """
@@ -251,7 +254,7 @@ def choose_block_rows(max_seq_length: int) -> int:
 
 
 def open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, Any]:
-    """Return the file's datasets by name. ShardError if a dataset is missing."""
+    """Return the file's datasets by name. Raises ShardError if a dataset is missing."""
     h5py = load_h5py()
     from bertdata.shards.hdf5_storage import open_hard_link
 

@@ -26,7 +26,7 @@ class ScratchHdf5:
     The temporary file is needed because HDF5 has to seek, and a sink (destination of bytes) cannot seek.
 
     file: the h5py.File. Use it only while signals are delayed (``delay_signals``), because an exception from
-    a signal handler crashes the process if the HDF5 library is running.
+        a signal handler crashes the process if the HDF5 library is running.
     """
 
     def __init__(self, sink: Sink) -> None:
@@ -106,7 +106,7 @@ def _close_both(file: Any, scratch: ScratchFile) -> None:
 
 
 def load_h5py() -> Any:
-    """Import and return the package h5py. MissingExtraError if it is not installed."""
+    """Import and return the package h5py. Raises MissingExtraError if it is not installed."""
     try:
         return import_module("h5py")
     except ModuleNotFoundError as error:

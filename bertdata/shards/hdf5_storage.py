@@ -23,7 +23,10 @@ CHUNK_EXPANSION = 16
 
 
 def open_hard_link(group: Any, field: str, name: str) -> Any:
-    """Return the object with this name in the group, or None. ShardError for a soft or external link."""
+    """Return the object with this name in the group, or None.
+
+    Raises ShardError for a soft or external link.
+    """
     import h5py
 
     link = group.get(field, getlink=True, default=None)

@@ -85,7 +85,7 @@ class VarlengthColumn:
     """Reader of a dataset whose rows have varying length.
 
     The values are parsed from the file's bytes. h5py is used only to find where the dataset is in the file.
-    ShardError if the dataset claims more data than the file can hold.
+    Raises ShardError if the dataset claims more data than the file can hold.
 
     field: name of the dataset, for errors.
     name: the shard, for errors.
@@ -114,7 +114,7 @@ class VarlengthColumn:
         """Return the items of the rows ``start`` to ``stop - 1``, and for each row the index after its last
         item.
 
-        ShardError names the first unreadable row.
+        Raises ShardError, which names the first unreadable row.
         """
         found = self._references[start:stop].tolist()
         pieces = [self._read_row(start + number, *reference) for number, reference in enumerate(found)]
@@ -143,8 +143,9 @@ class VarlengthColumn:
         return data
 
     def _read_collection(self, row: int, address: int) -> dict[int, memoryview]:
-        """Read the collection at a file offset. Return the bytes of each of its objects, by the object's
-        number.
+        """Read the collection at a file offset.
+
+        Return the bytes of each of its objects, by the object's number.
 
         row: index of the row that needs the collection, for errors.
         """
@@ -187,7 +188,7 @@ class VarlengthColumn:
         """Return where each row's items are: their number, the address of the collection and the number of
         the object.
 
-        ValueError if the dataset claims an offset or a size that the file cannot have.
+        Raises ValueError if the dataset claims an offset or a size that the file cannot have.
         """
         rows, filters = dataset.shape[0], dataset.id.get_create_plist().get_nfilters()
         # A damaged header can state any number of rows. Refuse it before memory is allocated for the rows.

@@ -170,7 +170,7 @@ class LddlReader(ShardReader):
         """Open the file and find the layout of its examples.
 
         vocabulary: converts the words to ids.
-        objective: the examples' objective. None takes the one that the file names.
+        objective: the examples' objective. None takes the objective that the file names.
         """
         self._name = name
         self._parquet = ParquetInput(file, name)
@@ -233,7 +233,9 @@ class LddlReader(ShardReader):
         return self._kind.example_type(ids=ids, **found, **{of.places: positions, of.originals: labels})
 
     def _find_ids(self, text: str, index: int, record: RecordCheck) -> list[int]:
-        """Convert words separated by spaces to ids. ShardError for a word that is not in the vocabulary.
+        """Convert words separated by spaces to ids.
+
+        Raises ShardError for a word that is not in the vocabulary.
 
         index: number of the row in its record batch, for errors.
         """
@@ -243,7 +245,9 @@ class LddlReader(ShardReader):
             raise record.error(index, f"{error.args[0]!r} is no word of the vocabulary") from None
 
     def _read_positions(self, row: dict[str, Any], index: int, record: RecordCheck) -> list[int]:
-        """Return the masked positions of a row. ShardError if their bytes are not a .npy file of positions.
+        """Return the masked positions of a row.
+
+        Raises ShardError if their bytes are not a .npy file of positions.
 
         index: number of the row in its record batch, for errors.
         """
@@ -303,7 +307,7 @@ class WordConverter:
     def is_exact(self, ids: Array) -> Array:
         """Return for each id True if converting it to its word and back gives the same id.
 
-        It does not if the word belongs to another id too, if the word contains a space, or if the id is
+        The result is False if another id has the same word, if the word contains a space, or if the id is
         outside the vocabulary.
         """
         found: Array = self._exact[np.minimum(ids, len(self._exact) - 1)]
@@ -314,7 +318,7 @@ class WordConverter:
         return " ".join(map(self._words.__getitem__, ids))
 
     def find_ids(self, text: str) -> list[int]:
-        """Return the ids of words separated by spaces. KeyError for an unknown word."""
+        """Return the ids of words separated by spaces. Raises KeyError for an unknown word."""
         return list(map(self._id_by_word.__getitem__, text.split(" "))) if text else []
 
 

@@ -11,13 +11,13 @@ from bertdata.records import ShardLayout
 
 
 def share_largest_sizes(found: Iterable[tuple[str, ShardLayout, bool]]) -> list[tuple[str, ShardLayout]]:
-    """Return each file's path and its layout, with the same sizes for all files of an objective that were
-    measured.
+    """Return each file's path and its layout, in which measured example sizes are the same for all files.
 
-    These are the largest sizes among the files. A file that records its sizes keeps its own layout.
+    An example size is a limit such as the most ids per example. The new sizes are the largest sizes that were
+    measured in any file of the same objective. A file that records its sizes keeps its own layout.
 
     found: for each file its path, its layout, and whether the sizes were measured in the file
-    (``ShardReader.is_measured``).
+        (``ShardReader.is_measured``).
     """
     files = list(found)
     measured = [layout for _, layout, is_measured in files if is_measured]

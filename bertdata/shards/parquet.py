@@ -95,7 +95,7 @@ class ParquetReader(ShardReader):
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
         """Open the file and find the layout of its examples.
 
-        objective: the examples' objective. None takes the one that the file names.
+        objective: the examples' objective. None takes the objective that the file names.
         """
         self._name = name
         self._parquet = ParquetInput(file, name)
@@ -117,10 +117,11 @@ class ParquetReader(ShardReader):
         )
 
     def find_piece_ends(self) -> Sequence[int] | None:
-        """Return for each row group the number of examples up to its end. A row group is a piece that is read
-        at once.
+        """Return for each row group the number of examples up to its end.
 
-        None if the file has a row group that is too large for memory, which other programs may write.
+        A row group is a piece that is read at once.
+
+        Returns None if the file has a row group that is too large for memory, which other programs may write.
         """
         found = self._parquet.group_ends
         return found if all(b - a <= 2 * self._rows for a, b in pairwise([0, *found])) else None
@@ -191,7 +192,7 @@ def _decode_examples(
 ) -> ExampleBatch:
     """Convert an Arrow record batch to examples, with its integer types. The values are not checked yet.
 
-    ShardError if a value is missing, or if the lengths of lists contradict each other.
+    Raises ShardError if a value is missing, or if the lengths of lists contradict each other.
     """
     columns = map_columns_by_name(batch_type)
     single = [name for name, field in fields.items() if field.shape == "1"]

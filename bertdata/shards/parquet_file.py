@@ -47,7 +47,7 @@ class ParquetOutput:
 
 
 class ParquetInput:
-    """Reader of a seekable Parquet file. ShardError names a record that cannot be read.
+    """Reader of a seekable Parquet file. Raises ShardError, which names a record that cannot be read.
 
     schema: the Arrow schema.
     metadata: the file's metadata by key.
@@ -202,7 +202,10 @@ def check_parquet_columns(schema: Any, types: Mapping[str, str], lists: set[str]
 
 
 def read_metadata(file: IO[bytes], what: str) -> str | None:
-    """Return the value of the key ``bertdata.<what>`` in a Parquet file's metadata. None if there is none."""
+    """Return the value of the key ``bertdata.<what>`` in a Parquet file's metadata.
+
+    Returns None if there is none.
+    """
     load_pyarrow()
     try:
         metadata = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.metadata or {}
@@ -227,8 +230,9 @@ def is_lddl_file(file: IO[bytes]) -> bool:
 
 
 def find_objective_in_metadata(metadata: dict[bytes, bytes]) -> str:
-    """Return the objective's name that a file's metadata store. If they store none, it is the default
-    objective.
+    """Return the objective's name that a file's metadata store.
+
+    If they store none, it is the default objective.
     """
     return metadata.get(b"bertdata.objective", DEFAULT_OBJECTIVE.encode()).decode("utf-8", "replace")
 

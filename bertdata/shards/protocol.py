@@ -27,7 +27,9 @@ class ShardWriter(Protocol):
 
 
 class ShardReader(Protocol):
-    """Interface of a reader of a shard. ShardError names the file and the record that cannot be read.
+    """Interface of a reader of a shard.
+
+    Raises ShardError, which names the file and the record that cannot be read.
 
     layout: objective and largest sizes of the examples.
     index: what ``find_piece_ends`` found out about the file.
@@ -51,8 +53,8 @@ class ShardReader(Protocol):
     def find_piece_ends(self) -> Sequence[int] | None:
         """Return for each piece of the file the number of examples up to its end.
 
-        A piece is a run of consecutive examples that can be decoded without the rest of the file. None if the
-        file can only be read in order.
+        A piece is a run of consecutive examples that can be decoded without the rest of the file. Returns
+        None if the file can only be read in order.
         """
         return None
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def compute_row_sum(path: str) -> str:
     """Return the checksum that NVIDIA publishes for a shard: an md5 over the md5s of the rows' input ids.
 
-    ShardError if its rows are packed or have a fixed length, or if a row cannot be read.
+    Raises ShardError if its rows are packed or have a fixed length, or if a row cannot be read.
     """
     with open_reader(path) as reader:
         if not isinstance(reader, VarlengthReader):
@@ -43,8 +43,8 @@ def _format_rows(values: "Array", ends: "Array") -> Iterator[bytes]:
     values: the ids of all rows.
     ends: for each row, the index after its last id.
     """
-    # Python formats rows that have ids outside the table below. The rest of the function does the same, but
-    # faster.
+    # Python formats rows that have ids outside the table that _format_numbers makes. For all other rows, the
+    # rest of the function gives the same result faster.
     if len(values) and not (values.min() >= 0 and values.max() <= LARGEST):
         for start, stop in zip([0, *ends[:-1]], ends, strict=True):
             yield str(values[start:stop].tolist()).encode()

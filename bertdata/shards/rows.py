@@ -96,7 +96,7 @@ def check_batch(
     smaller types.
 
     lowest: lowest allowed value by column name. It is needed for containers whose rows end at the first
-    padding value, which therefore cannot be stored itself.
+        padding value, which therefore cannot be stored itself.
     """
     length, lowest = compute_lengths(batch.ends), lowest or {}
     for ends, items in batch.ragged().items():
@@ -214,8 +214,8 @@ def unpad_rows(
 ) -> ExampleBatch:
     """Convert padded rows to examples, with the integer types of the rows. The values are not checked yet.
 
-    ShardError if a row holds something that an example cannot represent: a gap in the input mask, segment
-    numbers that are not zeros then ones, or anything but padding after the last item.
+    Raises ShardError if a row holds something that an example cannot represent: a gap in the input mask,
+    segment numbers that are not zeros then ones, or anything but padding after the last item.
 
     rows: an array with all rows, by field name.
     """

@@ -63,7 +63,7 @@ def encode_batch(
 ) -> bytes | memoryview:
     """Encode a batch as TFRecord records in canonical form. Return the bytes of all records.
 
-    ShardError names an example that cannot be stored in a record.
+    Raises ShardError, which names an example that cannot be stored in a record.
 
     where: name of the shard, for errors.
     first: number of the batch's first record.
@@ -101,8 +101,8 @@ def _make_features(
 class TFRecordReader(ShardReader):
     """Reader of a TFRecord file that any program may have written. The first record determines the layout.
 
-    The file must be seekable. ShardError names a record that is damaged, or that an example cannot represent
-    exactly, for instance because its input mask is not ones followed by zeros.
+    The file must be seekable. Raises ShardError, which names a record that is damaged, or that an example
+    cannot represent exactly, for instance because its input mask is not ones followed by zeros.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class TFRecordReader(ShardReader):
 
         objective: the examples' objective. None takes the built-in objective with exactly the file's fields.
         padding_id: id at padded positions. None takes the id in the first record. If that record has no
-        padding, it is 0.
+            padding, it is 0.
         """
         self._file = file
         self._name = name
@@ -137,8 +137,9 @@ class TFRecordReader(ShardReader):
         file.seek(0)
 
     def __len__(self) -> int:
-        """Return the number of records, counted by their headers. A running iteration over batches is not
-        disturbed.
+        """Return the number of records, counted by their headers.
+
+        A running iteration over batches is not disturbed.
         """
         return count_records(self._file, self._name)
 
@@ -172,8 +173,9 @@ class TFRecordReader(ShardReader):
         return found
 
     def _find_pieces(self) -> "tuple[array[int], Sequence[int]]":
-        """Find the pieces by reading the header of every record. Return the index that ``_get_index``
-        describes.
+        """Find the pieces by reading the header of every record.
+
+        Return the index that ``_get_index`` describes.
         """
         # find_record_starts also yields the end of the file. After the loop ``records`` is therefore the
         # number of records, and ``place`` the file's size. For example, a file of 40 records gives the
@@ -224,12 +226,13 @@ class TFRecordReader(ShardReader):
 def decode_columns(
     file: ByteSource, name: str, format: Any, size: int, first: int = 0
 ) -> Iterator[list[Any]]:
-    """Decode the records of a file with the C++ kernel. Yield the columns of at most ``size`` records at a
-    time.
+    """Decode the records of a file with the C++ kernel.
+
+    Yield the columns of at most ``size`` records at a time.
 
     name: the file, for errors.
     format: the kernel's record format, which defines the columns. The records are counted by its second
-    column, which must have one item per record.
+        column, which must have one item per record.
     first: number of the record at the file's current position.
     """
     # Blocks have a fixed size, so the last record of a block is usually cut. decode() stops before an
@@ -321,11 +324,12 @@ def _list_forms(objective: Objective) -> Iterator[tuple[ShardLayout, Fields]]:
 def read_canonical_blocks(
     file: ByteSource, name: str, engine: Engine | None = None
 ) -> Iterator[tuple[bytes, int]]:
-    """Convert the records of a TFRecord file to canonical form. Yield (bytes of some records, number of these
-    records).
+    """Convert the records of a TFRecord file to canonical form.
 
-    This works for any ``tf.train.Example`` messages. ShardError names a record that is damaged or not an
-    Example.
+    Yield (bytes of some records, number of these records).
+
+    This works for any ``tf.train.Example`` messages. Raises ShardError, which names a record that is damaged
+    or not an Example.
     """
     if not use_native(engine or default_engine()):
         for record, payload in enumerate(read_payloads(file, name)):

@@ -113,8 +113,9 @@ class VarlengthWriter:
 
 
 class VarlengthReader(ShardReader):
-    """Reader of HDF5 files with rows of varying length. Any program may have written them, with any integer
-    types.
+    """Reader of HDF5 files with rows of varying length.
+
+    Any program may have written them, with any integer types.
 
     The file must be seekable.
     """
@@ -124,7 +125,7 @@ class VarlengthReader(ShardReader):
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
         """Open the file and find the layout of its examples.
 
-        objective: the examples' objective. None takes the one that the file names.
+        objective: the examples' objective. None takes the objective that the file names.
         """
         from bertdata.shards.hdf5_varlength import VarlengthColumn
 
@@ -210,8 +211,9 @@ def is_varlength_file(file: IO[bytes]) -> bool:
 
 
 def _open_datasets(file: IO[bytes], name: str) -> dict[str, Any]:
-    """Return the datasets by field. ShardError if a dataset is missing, or if its data is outside the
-    file.
+    """Return the datasets by field.
+
+    Raises ShardError if a dataset is missing, or if its data is outside the file.
     """
     from bertdata.shards.hdf5_datasets import open_datasets
     from bertdata.shards.hdf5_storage import check_storage
@@ -269,7 +271,7 @@ def _make_segments(block: Any) -> "Array":
 def _count_zeros(segments: "Array", ends: "Array", record: Any) -> "Array":
     """Return how many of each example's tokens are in segment A, from their segment numbers.
 
-    ShardError unless the segment numbers of each example are zeros, then ones.
+    Raises ShardError unless the segment numbers of each example are zeros, then ones.
     """
     import numpy as np
 

@@ -147,8 +147,9 @@ def _find_stored_columns(table: Any, group: int, names: Sequence[str]) -> Iterat
 
 
 def _choose_batch_rows(path: str, table: Any, group: int, names: Sequence[str]) -> int:
-    """Return how many rows to read at once. If pyarrow would copy a long shared text for every row, they are
-    fewer.
+    """Return how many rows to read at once.
+
+    If pyarrow would copy a long shared text for every row, they are fewer.
     """
     longest = _bound_shared_text(path, table, group, names)
     return max(1, min(_BATCH_ROWS, _BATCH_ROWS * _SHARED_BYTES // max(1, longest)))

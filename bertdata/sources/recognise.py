@@ -1,8 +1,8 @@
 """Recognise the format of a source file from its first bytes, unpacked if the file is compressed.
 
-JSON, Parquet, Arrow and articles have recognisable bytes. CSV and TSV have none, so their names decide. Other
-files whose name ends in ``.txt`` are plain text. An archive, a table or a shard is never mistaken for text:
-the error names its format and says what to do.
+JSON, Parquet, Arrow and articles have recognisable bytes. CSV and TSV have none, so their names decide. A
+file without recognisable bytes whose name ends in ``.txt`` is plain text. An archive, a table or a shard is
+never mistaken for text: the error names its format and says what to do.
 """
 
 import re

@@ -16,7 +16,7 @@ class RecordSettings:
 
     text_field: str | None = setting(
         None,
-        "field or column that holds the text; a.b is field b inside field a. Not needed where only one field "
+        "field or column that holds the text; a.b is field b inside field a. Not needed if only one field "
         "holds text",
     )
     id_field: str | None = setting(None, "field that holds a record's id, for error messages")
@@ -41,7 +41,9 @@ class RecordSettings:
         "from the file: , ; | or a tab)",
     )
     no_heading: bool = setting(
-        False, "CSV and TSV without a line of column names; columns are numbered from 0"
+        False,
+        "read CSV and TSV files whose first line is a record, not the names of the columns; columns "
+        "are numbered from 0",
     )
     as_is: bool = setting(
         False,

@@ -191,8 +191,8 @@ class ShardRun:
         """Create the shards in one of three ways.
 
         With a global shuffle, the documents of all parts are mixed. If the examples must come from a single
-        random stream, as in some original programs, they are written to a fixed number of files in turn.
-        Otherwise a shard is made from each part.
+        random stream, as in ELECTRA's program, they are written to a fixed number of files in turn. Otherwise
+        a shard is made from each part.
         """
         if self.plan.targets[0].settings.files_of_run:
             return make_shards_in_turn(self.plan, self.parts, workers, progress)
@@ -313,7 +313,7 @@ class _ShardProgress:
 def make_shards_in_turn(
     plan: TaskPlan, parts: Sequence[str], workers: int, progress: OnProgress
 ) -> MadeShards:
-    """Create all files of a run that writes its examples to the files in turn, as the original programs do.
+    """Create all files of a run that writes its examples to the files in turn, as ELECTRA's program does.
 
     All inputs share one random stream. Either all files are written or none. The files of a finished run on
     the same parts are kept. ``bertdata.build.deal`` describes the order of the examples.

@@ -38,7 +38,7 @@ class GivenDatasetSettings:
 
     config: AnyPath | None = setting(
         None,
-        CONFIG_HELP.format("tables [container], [objective], [tokenizer], and [text] for records"),
+        CONFIG_HELP.format("the tables [container], [objective], [tokenizer], and for records [text]"),
         metavar="FILE.toml",
         record="",
     )
@@ -59,8 +59,8 @@ class GivenDatasetSettings:
     )
     roles: Mapping[str, str] | Sequence[str] | None = setting(
         None,
-        "with --tokenizer: token to use as cls, sep, pad, mask or unk where the tokenizer's files do not "
-        "say; may be repeated",
+        "with --tokenizer: token to use as cls, sep, pad, mask or unk if the tokenizer's files do not "
+        "name one; may be repeated",
         optional=True,
         metavar="NAME=TOKEN",
         flag="--role",
@@ -176,8 +176,9 @@ class CreateRequest(GivenRun, GivenRecordSettings, GivenExampleSettings, GivenDa
 
     @property
     def dataset_settings(self) -> dict[str, Any]:
-        """Settings of the dataset that the caller has given, by name. Settings of its examples are not among
-        them.
+        """Settings of the dataset that the caller has given, by name.
+
+        Settings of its examples are not among them.
         """
         return collect_given(self, GivenDatasetSettings)
 

@@ -60,10 +60,10 @@ _TEXT_SCHEMAS: dict[str, dict[str, Any]] = {
 def apply_settings_file(
     request: CreateRequest,
 ) -> Iterator[tuple[CreateRequest, Mapping[int, dict[str, Any]]]]:
-    """Yield the request completed by its file's settings, and for each phase the settings of its own.
+    """Yield the request completed by its file's settings, and by phase the settings that apply only to it.
 
-    If the block raises a SettingsError about a setting of the file, it is replaced by a SettingsFileError
-    with the line of this setting.
+    If the ``with`` block raises a SettingsError about a setting of the file, a SettingsFileError with the
+    line of this setting replaces it.
     """
     if request.config is None:
         yield request, {}
@@ -132,8 +132,9 @@ class DatasetFile:
         return {**found, **self._read_settings(()), **given}
 
     def list_phase_settings(self, given: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-        """Return the file's settings for single phases, by phase number. Settings given as flags are left
-        out.
+        """Return the file's settings for single phases, by phase number.
+
+        Settings given as flags are left out.
         """
         return {
             number: {name: value for name, value in found.items() if name not in given}

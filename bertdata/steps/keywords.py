@@ -20,12 +20,12 @@ Request = TypeVar("Request")
 Result = TypeVar("Result")
 
 OWN_SETTINGS = "own_settings"
-"""Name of the request field that collects keywords which are no fields themselves, if a request has it."""
+"""Name of the field that collects keywords without a field of their own. Not every request has this field."""
 
 
 OBJECTIVE_HELP = """\
-training objective of the examples (default: read from their manifest or fields). Your own objective must be
-named here, because no file may choose code to import"""
+training objective of the examples (default: read from their manifest or fields). An objective that you
+wrote must be named with this flag, because no file may choose which code is imported"""
 """Help text of the argument ``objective``, for steps that read existing examples."""
 
 PUNKT_TABLES_HELP = """\

@@ -296,7 +296,8 @@ class ExampleDataset:
         Existing masks are ignored. Raises SettingsError, UsageError or DatasetError if something is wrong.
 
         max_seq_len: length of a row in ids. None: the dataset's length.
-        seed: seed of order and masks. None: 9176 for the order and 42 for the masks, as in the loader.
+        seed: seed of order and masks. None: 9176 for the order and 42 for the masks, as in ModernBERT's
+            loader.
         buffer_size: number of examples that the loader holds in order to pack them. None: 5 batches.
         warmup: two numbers: the number of sequences in the first batches, and the number of tokens after
             which batches are full. None: all batches are full.

@@ -28,7 +28,7 @@ class GivenPackSettings:
         None, f"layout of the rows: {', '.join(LAYOUTS)} (default: flat, bertdata's own)", metavar="NAME"
     )
     format: str | None = setting(
-        None, "container of the shards, where the layout allows several", metavar="NAME"
+        None, "file format of the shards, if the layout allows several formats", metavar="NAME"
     )
     max_sequences_per_pack: int | None = setting(
         None, "most examples in a row (default: 3)", least=1, metavar="N"
@@ -41,13 +41,15 @@ class GivenPackSettings:
     )
     num_shards: int | None = setting(
         None,
-        "number of shards to make (default: as many as DIR has; habana: 4480 rows per shard, graphcore: "
-        "500000)",
+        "number of shards to make. Default: as many as DIR has; with --layout habana one for every 4480 "
+        "rows, with --layout graphcore one for every 500000 rows",
         least=1,
         metavar="N",
     )
     seed: int | None = setting(None, "seed for the order of examples and rows (default: 12345)", metavar="N")
-    unverified: bool = setting(False, "read files of any tool, without a manifest; needs --vocab")
+    unverified: bool = setting(
+        False, "read files that other tools wrote and that have no manifest; needs --vocab"
+    )
     vocab: AnyPath | None = setting(None, "vocabulary that the examples were made with", metavar="FILE|NAME")
     objective: str | None = setting(None, OBJECTIVE_HELP, metavar="NAME")
 

@@ -86,7 +86,7 @@ def _find_first_kind(sources: Sequence[str]) -> str | None:
 
     A file holds articles if its name or one of its lines looks like WikiExtractor's. If the kind is not
     known, the caller reads the file as records, and fails with an error that lists the kinds. Other errors in
-    the file are also left to this later reading.
+    the file are also reported only when the caller reads it.
     """
     try:
         for path in expand_patterns(list(sources)):

@@ -42,9 +42,9 @@ def segment(request: SegmentRequest) -> SegmentCounts:
 
     The sources may be extracted articles, plain-text files with one document each (input_kind "text"), or
     files of records (blocks, jsonl, json, csv, tsv, parquet, arrow). They may be compressed, and they may be
-    in directories. If input_kind is None, the bytes of the first file show what the sources are. Other files
-    whose names end in .txt are read as blocks, that is, documents between blank lines. books are plain-text
-    files that are read before the sources.
+    in directories. If input_kind is None, the bytes of the first file show what the sources are. If they show
+    no format and the file's name ends in .txt, the sources are read as blocks, that is, documents between
+    blank lines. books are plain-text files that are read before the sources.
 
     A setting that is None is taken from the TOML file ``config`` (docs/commands.md). If the file does not
     have it, it has its default. All settings are described in SegmentSettings, and for records in
@@ -59,7 +59,8 @@ def segment(request: SegmentRequest) -> SegmentCounts:
 def apply_text_settings_file(request: SegmentRequest) -> Iterator[SegmentRequest]:
     """Yield the request, completed by the table ``text`` of its settings file.
 
-    A SettingsError in the block that concerns the file is raised with the file's line.
+    If the ``with`` block raises a SettingsError about a setting of the file, the error names the line of this
+    setting.
     """
     with open_text_settings(convert_optional_path(request.config), request.settings) as settings:
         yield replace(request, **settings)
@@ -131,7 +132,8 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
 def open_text_settings(config: str | None, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the given settings by field, completed by the table ``text`` of the file ``config``.
 
-    A SettingsError in the block that concerns the file is raised with the file's line.
+    If the ``with`` block raises a SettingsError about a setting of the file, the error names the line of this
+    setting.
     """
     if config is None:
         yield dict(given)

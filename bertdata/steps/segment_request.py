@@ -17,12 +17,16 @@ from bertdata.text.settings import SegmentSettings
 
 INPUT_KINDS = (*CHOSEN_KINDS, *RECORD_KINDS)
 INPUT_KIND_HELP = """\
-format of the input (default: recognised from the contents; other *.txt files are blocks). articles: files
-that bertdata extract writes (in a directory: wiki_<nn>). text: plain text, each file one document (in a
-directory: *.txt). Records, also compressed as .gz .zst .bz2 or .xz: blocks (plain text, blank lines between
-documents), jsonl, json (a list of objects, or objects over several lines), csv, tsv, parquet, arrow (as
-saved by datasets)"""
-CONFIG_HELP = "file of settings ({}), as printed by bertdata recipes NAME --as toml; flags override it"
+format of the input. Default: recognised from the contents; a *.txt file without articles is read as blocks.
+articles: files that bertdata extract writes; in a directory, the files wiki_<nn>. text: plain text, one
+document per file; in a directory, the files *.txt. All other formats are records, which may be compressed
+(.gz .zst .bz2 .xz). blocks: plain text with blank lines between documents. jsonl: one JSON object per line.
+json: a list of objects, or objects over several lines. csv, tsv: tables with a column of text. parquet:
+Parquet. arrow: Arrow files, as saved by datasets too"""
+CONFIG_HELP = (
+    "file of settings as printed by bertdata recipes NAME --as toml, of which this command uses {}; flags "
+    "override the file"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +99,7 @@ before the articles, as in NVIDIA's and Habana's wiki_books. May be repeated""",
         repeated=True,
     )
     punkt_tables: AnyPath | None = setting(None, PUNKT_TABLES_HELP, metavar="DIR|URL")
-    config: AnyPath | None = setting(None, CONFIG_HELP.format("its table [text]"), metavar="FILE.toml")
+    config: AnyPath | None = setting(None, CONFIG_HELP.format("only the table [text]"), metavar="FILE.toml")
 
     def __post_init__(self) -> None:
         GivenRun.__post_init__(self)

@@ -106,8 +106,9 @@ def _find_kept_shards(
 def _sort_parts(
     plan: TaskPlan, parts: Sequence[str], folder: str | None, pool: ProcessPool, progress: OnProgress
 ) -> list[SortResult]:
-    """Sort the parts into files. The largest parts come first, so that all workers finish at about the same
-    time.
+    """Sort the parts into files.
+
+    The largest parts come first, so that all workers finish at about the same time.
     """
     sizes = dict(zip(parts, storage.map_paths(list(parts), storage.read_size), strict=True))
     total, done = sum(sizes.values()), 0

@@ -34,8 +34,8 @@ _BY_BYTES = ("jsonl", "json", "parquet", "arrow")
 def has_record_sources(paths: Sequence[str], given: Mapping[str, Any], skip_bad_inputs: bool) -> bool:
     """Return True if the paths are records, and not text parts (files with one sentence per line).
 
-    Settings that only apply to records decide first. Without them, the bytes of the first file decide. Text
-    that ``create`` can read directly as a part is never taken for records then.
+    Settings that only apply to records decide first. Without them, the bytes of the first file decide. In
+    that case, text that ``create`` can read directly as a part is never taken for records.
 
     given: settings of ``segment`` that ``create`` takes too.
     skip_bad_inputs: True means that the paths are parts, since only unreadable parts can be skipped.

@@ -2,8 +2,8 @@
 
 The tables below are the specification. The rules of RULES are applied to the whole line, one after another.
 Earlier rules leave almost nothing to match for some later rules. Some rules leave debris (``<chem>x</chem>``
-becomes ``>x``). Both is kept as it is, because the published data were made this way. A pattern written for
-``<name...>`` matches every tag whose name starts with ``name``.
+becomes ``>x``). Both the useless rules and the debris are kept, because MLPerf's published data were made
+with these rules. A pattern written for ``<name...>`` matches every tag whose name starts with ``name``.
 """
 
 import re

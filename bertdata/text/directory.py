@@ -56,7 +56,7 @@ class DirectorySettings(Protocol):
 
 
 class DirectoryPlan(Protocol):
-    """What a run will read and write, known before it starts.
+    """What a run of ``segment`` will read and write, known before the run starts.
 
     inputs: names of the input files, as the manifest lists them.
     kinds: kind of each input file, such as "articles" or "text".
@@ -148,8 +148,8 @@ class TextDirectory(Generic[PlanKind]):
             withheld_in_training=count_withheld_in_training(self.commit.directory, made, in_order),
             unprotected=unprotected,
         )
-        # Remove files that earlier runs left here and this run did not make: those in the old manifest, and
-        # those with a note. Otherwise a reader that lists the directory would read them too.
+        # Remove files that earlier runs left here and that this run did not make. The old manifest lists
+        # them, or they have a note. If they stayed, a reader that lists the directory would read them too.
         old = self.commit.manifest()
         listed = parse_text_manifest(old, MANIFEST_NAME).files if old is not None else ()
         stale = {*self.commit.list_noted_pieces(), *(entry.name for entry in listed)}
@@ -184,7 +184,7 @@ def count_warnings(directory: str, counts: SegmentCounts) -> list[str]:
     """Return the warnings about a finished directory's evaluation texts.
 
     They are about evaluation texts that occur in the training text, and about evaluation texts that are too
-    short to be searched for there.
+    short to be searched for in the training text.
 
     counts: counts of the run that made the directory.
     """

@@ -114,7 +114,9 @@ class ArticleCounter:
             )
 
     def _make_reopened_error(self, number: int) -> InputError:
-        """Return the error for an article that is still open when the first line of another seems to come."""
+        """Return the error for an article that is still open at a line that looks like the start of another
+        article.
+        """
         return self._make_unclosed_error(
             f"before the next one opens on line {number}",
             "if that line is text which the page shows, extract again and leave the page out: --skip-page "

@@ -37,8 +37,8 @@ class InputKind:
     paragraphs: function that returns a file's lines for the recipe mlperf, with an empty line before each
         document.
     format: function that returns a file's documents for the recipe nvidia, one line each.
-    draws_rest: True if the file's end may be drawn for the evaluation set as if it were a document, although
-        it is empty. MLPerf's program may draw it, because it splits the text at empty lines.
+    draws_rest: True if the empty text after the file's last document may be drawn for the evaluation set like
+        a document. MLPerf's program may draw it, because it splits the text at empty lines.
     """
 
     find: Callable[[Iterable[str]], InputFiles]
@@ -133,7 +133,9 @@ def check_beginnings(files: Iterable[str], kinds: Iterable[str]) -> None:
 
 
 def describe_kinds(kinds: Iterable[str]) -> str | None:
-    """Return words for the files' kinds, in order, such as ``3 text, 2 articles``.
+    """Return the number of files of each kind as text, such as ``3 text, 2 articles``.
+
+    The kinds are in the order of the files.
 
     Returns None if all files are articles, which is the usual kind.
     """

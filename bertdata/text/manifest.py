@@ -51,8 +51,9 @@ class TextInput:
     kind: str = ARTICLES
 
     def as_json(self, *, of_records: bool = False) -> dict[str, Any]:
-        """Return the entry as a manifest stores it. The kind "articles" is left out, because it is the
-        default.
+        """Return the entry as a manifest stores it.
+
+        The kind "articles" is left out, because it is the default.
 
         of_records: True to include the counts of records that were left out.
         """

@@ -84,8 +84,8 @@ def count_articles(pieces: list[bytes]) -> int:
 def find_most_eval_articles(articles: Sequence[int]) -> int:
     """Return the largest usable ``eval_articles`` that leaves at least half of all articles for training.
 
-    It is usable if no file has to contribute more articles than it has. A file without articles can still
-    contribute the empty piece at its end.
+    A value is usable if no file has to contribute more articles than it has. A file without articles can
+    still contribute the empty piece at its end.
 
     articles: number of articles in each file.
     """
@@ -100,8 +100,9 @@ def find_most_eval_articles(articles: Sequence[int]) -> int:
 
 
 def _draw_articles(wanted: int, articles: int, seed: int) -> set[int]:
-    """Draw this number of different articles, and return their numbers. If an article is drawn twice, the
-    second draw is repeated.
+    """Draw this number of different articles, and return their numbers.
+
+    If an article is drawn twice, the second draw is repeated.
 
     wanted: how many articles to draw.
     articles: number of articles to draw from.

@@ -11,7 +11,7 @@ class FormattedText:
 
     articles: the lines. An article without text is an empty line.
     outside: number of lines with text between ``</doc>`` and the next ``<doc id=``. They are dropped, as in
-    NVIDIA's program.
+        NVIDIA's program.
     """
 
     articles: list[str]
@@ -31,7 +31,8 @@ def format_articles(data: bytes, name: str) -> FormattedText:
     outside = 0
     for number, line in enumerate(data.decode().split("\n"), 1):
         # As in NVIDIA's program, "<doc id=" and "</doc>" count anywhere in a line. The first line after the
-        # opening tag is the title. It is collected like the others and dropped when the article is closed.
+        # opening tag is the title. It is collected like the article's other lines and dropped when the
+        # article is closed.
         if "<doc id=" in line:
             watch.note_opening(line.encode(), number)
             is_open = True

@@ -102,13 +102,15 @@ class _UnplacedArticles:
         return self._stacks[size].pop(), size
 
     def _find_filled_size(self, size: int) -> int:
-        """Return the largest number of sentences up to ``size`` for which articles are left. Returns 0 if
-        there is none.
+        """Return the largest number of sentences up to ``size`` for which articles are left.
+
+        Returns 0 if there is none.
         """
         stacks, below = self._stacks, self._below
         while size > 0 and not stacks[size]:
             if not stacks[below[size]]:
-                # Skip a stack that has become empty too, so that the next search is shorter (path halving).
+                # The next smaller stack is empty too. Skip it from now on, so that later searches are shorter
+                # (path halving).
                 below[size] = below[below[size]]
             size = below[size]
         return size

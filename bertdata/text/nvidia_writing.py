@@ -132,8 +132,9 @@ class StoredArticles:
         self._articles = 0
 
     def add(self, path: str, lengths: Iterable[int]) -> None:
-        """Add a file of articles that are stored one after another. Their numbers continue those of the file
-        before.
+        """Add a file of articles that are stored one after another.
+
+        The first of these articles gets the number after the last article of the file that was added before.
 
         lengths: size of each article in bytes.
         """

@@ -18,7 +18,7 @@ from bertdata.text.reading import find_named_files
 
 EXPECTED = "plain text in UTF-8, one document a file"
 
-# leaves out hidden files, like the pattern *.txt of the original programs
+# leaves out hidden files, like the pattern *.txt of NVIDIA's and Habana's programs
 _NAME = re.compile(r"(?:.*/)?[^./][^/]*\.txt")
 _BOM = b"\xef\xbb\xbf"
 _ARTICLE = re.compile(rb"(?:\xef\xbb\xbf)?<doc id=")

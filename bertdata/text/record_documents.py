@@ -94,8 +94,9 @@ class PieceToDocuments:
     def _find_removal(
         self, record: Record, body: bytes, duplicates: dict[int, RecordPlace]
     ) -> RemovedRecord | None:
-        """Return why a record is left out: it contains evaluation text, or is a duplicate. Returns None if it
-        is kept.
+        """Return why a record is left out: it contains evaluation text, or is a duplicate.
+
+        Returns None if it is kept.
 
         body: text of the record.
         duplicates: for the number of each duplicate in the piece, the position of the first record with its
@@ -142,10 +143,10 @@ class PieceToDocuments:
         """Divide the documents into training and held-out documents, and count the piece's records.
 
         kept: records that are not left out.
-        bodies: the text of each of these records.
-        documents: the document made from each of these records.
+        bodies: the text of each kept record.
+        documents: the document made from each kept record.
         faults: unusable records.
-        removed: list entries of the other records that are left out.
+        removed: entries of removed.jsonl for all other records that are left out.
         """
         # A document's hash decides whether it is held out. So documents with equal text are always either all
         # held out or all in training, and the choice depends neither on the number of workers nor on the
@@ -157,8 +158,8 @@ class PieceToDocuments:
             if len(document) > 1:
                 held_out = limit and is_held_out(hash_text(bodies[number]), limit)
                 (withheld if held_out else training).append(number)
-        # Count before the held-out documents are added to the list of removed records. They count as
-        # articles, and the counter ``withheld`` counts them too.
+        # Count before the held-out documents are added to the list of removed records. A held-out document
+        # counts as an article, and the counter ``withheld`` counts it too.
         removed += map(describe_bad_record, faults)
         counts = SegmentCounts(
             articles=len(training) + len(withheld),

@@ -27,11 +27,14 @@ def segment_files(
     workers: int = 1,
     progress: OnFileDone | None = None,
 ) -> SegmentCounts:
-    """Write the parts or shards of the files, in the order of the files, into a directory.
+    """Write the sentences of text files, in the order of the files, into a directory.
+
+    The recipe mlperf makes a part from each file. The recipes nvidia and habana distribute the articles over
+    shards.
 
     The output has the same bytes for any number of workers. A run after a crash keeps what is finished. If
     the directory is already finished with the same plan and inputs, nothing is done. Raises InputError for
-    faulty data, and DatasetError if the directory holds other files than such a run writes.
+    faulty data, and DatasetError if the directory holds files that ``segment`` does not write.
 
     kinds: kind of each file, a key of ``input_kinds.KINDS``. Empty: all files are extracted articles.
     """

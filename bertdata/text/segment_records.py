@@ -38,11 +38,11 @@ def segment_records(
 ) -> SegmentCounts:
     """Write the parts of all records, in the order of their files, into a directory.
 
-    The output has the same bytes for any number of workers, and if the same texts are in other files. A run
-    after a crash keeps the finished parts.
+    The output has the same bytes for any number of workers, and however the records are divided into files. A
+    run after a crash keeps the finished parts.
 
     Raises InputError for an unusable record, unless the settings skip such records, and for damaged files.
-    Raises DatasetError if the directory holds other files than such a run writes.
+    Raises DatasetError if the directory holds files that ``segment`` does not write.
 
     engine: whether the C++ kernel or Python searches for n-grams of evaluation sets.
     progress: function that is called after each piece.

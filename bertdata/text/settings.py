@@ -49,20 +49,22 @@ class SegmentSettings:
         "(training and test shards)",
     )
     eval_articles: int = setting(
-        10_000, "mlperf: articles to hold out for evaluation, in eval.txt; lower it for a small dump"
+        10_000,
+        "for the recipe mlperf: number of articles to hold out for evaluation, in eval.txt; a small "
+        "dump needs a smaller number",
     )
-    block_size: float = setting(26.92, "mlperf: largest part, in MiB of extracted text")
-    training_shards: int = setting(256, "nvidia: training shards to make")
-    test_shards: int = setting(256, "nvidia: test shards to make")
+    block_size: float = setting(26.92, "for the recipe mlperf: largest part, in MiB of extracted text")
+    training_shards: int = setting(256, "for the recipe nvidia: number of training shards to make")
+    test_shards: int = setting(256, "for the recipe nvidia: number of test shards to make")
     test_fraction: float = setting(
-        0.1, "nvidia: share of the sentences that go to the test shards, approximately"
+        0.1, "for the recipe nvidia: approximate share of the sentences that go to the test shards"
     )
     punkt: str = setting(
         "3.4.5",
         "NLTK release whose sentence boundaries to reproduce: 3.4.5 (MLPerf's published data), 3.10.0 or "
         "3.10.4; current is another name for 3.10.0",
     )
-    prefix: str = setting(_PREFIX + ENGLISH, "nvidia: beginning of the shards' file names")
+    prefix: str = setting(_PREFIX + ENGLISH, "for the recipe nvidia: beginning of the shards' file names")
     language: str = setting(
         ENGLISH,
         "language of the text, an ISO 639-1 code. Punkt splits sentences in cs da de el en es et fi fr it ml "
@@ -76,8 +78,9 @@ class SegmentSettings:
     )
     escaped_articles: str | None = setting(
         None,
-        "for articles without a manifest: yes if their extractor wrote &amp; for & (such escapes are undone "
-        "once), no to keep the text as it is. A manifest says this itself",
+        "whether articles without a manifest have escapes. yes: their extractor wrote &amp; for &, and "
+        "these escapes are undone once; no: the text is kept as it is. For articles with a manifest, the "
+        "manifest says it",
         YES_NO,
     )
 

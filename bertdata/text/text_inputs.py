@@ -28,8 +28,8 @@ class TextInputs:
 def find_inputs(sources: Sequence[str], kind: str, books: Sequence[str] = ()) -> TextInputs:
     """Find the files to read: first the books (plain text), then the sources.
 
-    NVIDIA's bertPrep.py reads BookCorpus and Wikipedia in this order. Raises SettingsError for an unknown
-    kind, for a file that is named twice, and for text that is held out of training.
+    NVIDIA's bertPrep.py also reads BookCorpus before Wikipedia. Raises SettingsError for an unknown kind, for
+    a file that is named twice, and for text that is held out of training.
 
     sources: paths, directories and patterns.
     kind: kind of all files that ``sources`` names.

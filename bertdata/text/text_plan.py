@@ -59,10 +59,10 @@ class TextPlan:
 
 
 def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[str] = ()) -> TextPlan:
-    """Return the plan for these files.
+    """Return the plan for segmenting these files.
 
     Raises InputError if the first file is larger than a part may be (mlperf), and for a file whose size
-    differs from its directory's manifest.
+    differs from the size in its directory's manifest.
 
     kinds: kind of each file. Empty: all files are extracted articles. Whether articles contain escapes is
         determined from their manifest or the settings (``mark_escaped_articles``).

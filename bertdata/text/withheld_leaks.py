@@ -1,8 +1,8 @@
 """Count withheld texts that also occur in the training text. Texts are compared by their md5.
 
-The recipes mlperf and nvidia withhold an article by its position, as the original programs do. If the input
-contains an article twice, one copy may be withheld and the other trained on. The evaluation set then measures
-memorised text.
+The recipes mlperf and nvidia withhold an article by its position, as MLPerf's and NVIDIA's programs do. If
+the input contains an article twice, one copy may be withheld and the other trained on. The evaluation set
+then measures memorised text.
 """
 
 import hashlib
@@ -64,8 +64,9 @@ def read_text_digests(path: str) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class _SearchWithheld:
-    """Function object that returns the digests of withheld texts that a training file contains. Workers call
-    it.
+    """Function object that returns the digests of withheld texts that a training file contains.
+
+    Workers call it.
 
     held: path and md5 of each file of withheld texts.
     """

@@ -44,7 +44,7 @@ class ChineseWordPieceTokenizer(WordPieceTokenizer):
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
         """Encode several UTF-8 texts like WordPieceTokenizer.encode, and record where words start.
 
-        MissingExtraError if the text contains Chinese and jieba is not installed.
+        Raises MissingExtraError if the text contains Chinese and jieba is not installed.
         """
         documents = super().encode(texts, names)
         data = join_inputs([drop_bad_utf8(normalize_newlines(text, self._dialect)) for text in texts])

@@ -19,7 +19,7 @@ class ChineseWords:
     """Segmenter for Chinese text: the package jieba with its dictionary.
 
     Loading the dictionary takes about a second. Several threads may share an instance.
-    MissingExtraError if jieba is not installed, or if another release is installed.
+    Raises MissingExtraError if jieba is not installed, or if another release is installed.
     """
 
     def __init__(self) -> None:

@@ -64,7 +64,7 @@ def compute_word_starts(word_ids: Sequence[int | None]) -> bytes:
     """Return one byte for each token of a text: 1 if a word starts at this token, otherwise 0.
 
     word_ids: for each token, the number of the word that it belongs to, as ``tokenizers`` reports it. A
-    special token has None instead of a number, and counts as the start of a word.
+        special token has None instead of a number, and counts as the start of a word.
 
     >>> list(compute_word_starts([0, 0, None, None, 1, 2, 2]))
     [1, 0, 1, 1, 1, 1, 0]
@@ -90,7 +90,7 @@ class DocumentsBuilder:
         ids: ids of the document's tokens.
         starts: index of each token's first character in the document's text, in ascending order.
         is_start: one byte for each id, 1 if a word starts there, otherwise 0. None if the vocabulary shows
-        which ids start a word.
+            which ids start a word.
         """
         # A sentence without ids (upto == before) is left out, and so is a document without ids.
         first, before = len(self._ids), 0

@@ -79,7 +79,8 @@ def parse_dictionary(data: bytes, name: str) -> Dictionary:
     """Parse the content of a ``dict.txt``.
 
     name: name of the file, for error messages.
-    VocabularyError names the first line that is wrong.
+
+    Raises VocabularyError, which names the first line that is wrong.
     """
     try:
         text = decode_utf8(data, keeps_mark=True)
@@ -154,7 +155,7 @@ def compute_fairseq_ids(vocabulary: Vocabulary) -> list[int]:
     ids.
 
     If the vocabulary is in RoBERTa's order, both ids are the same.
-    SettingsError if a special token is missing, or if a token has two roles.
+    Raises SettingsError if a special token is missing, or if a token has two roles.
     """
     role_ids = [vocabulary.role(role) for role in _ROLES]
     mask = vocabulary.role("mask")
@@ -184,7 +185,8 @@ def make_dictionary(vocabulary: Vocabulary, counts: Sequence[int]) -> Dictionary
     """Make fairseq's dictionary for a vocabulary.
 
     counts: number of occurrences in the text of each token, in the order of fairseq's ids.
-    SettingsError for a token that ``dict.txt`` cannot contain.
+
+    Raises SettingsError for a token that ``dict.txt`` cannot contain.
     """
     places = compute_fairseq_ids(vocabulary)
     words = [""] * len(places)

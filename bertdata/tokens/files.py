@@ -19,8 +19,9 @@ BETWEEN = " "
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VocabularyFile:
-    """A WordPiece vocabulary file with one token per line, and its settings. Worker processes receive this
-    object.
+    """A WordPiece vocabulary file with one token per line, and its settings.
+
+    Worker processes receive this object.
 
     path: path of the file.
     dialect: name of the program whose rules for the file are used, such as "mlperf".
@@ -40,12 +41,13 @@ class VocabularyFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerJson:
-    """A tokenizer.json of Hugging Face's ``tokenizers``, and its settings. Worker processes receive this
-    object.
+    """A tokenizer.json of Hugging Face's ``tokenizers``, and its settings.
+
+    Worker processes receive this object.
 
     path: path of the file.
     roles: pairs of a role, such as "mask", and the token with this role. Roles that are not listed have no
-    token.
+        token.
     between: text that is put between two sentences of a document before encoding.
     md5: md5 that the file must have whenever it is read. If empty, any md5 is accepted.
     """
@@ -61,7 +63,7 @@ class TokenizerJson:
         """Return the description of the tokeniser that a dataset's manifest contains.
 
         vocabulary: vocabulary of the file. If some of its ids have no token, the description includes its
-        size.
+            size.
         """
         size = vocabulary.size
         return {

@@ -43,9 +43,10 @@ def warn_of_casing(
     list.
 
     The vocabulary is cased and the text is converted to lower case, or the other way round.
+
     lower_case: whether the text is converted to lower case.
     remedies: two texts that advise the user, the first if the text is converted to lower case, the second if
-    not.
+        not.
     """
     if lower_case != _has_capitals(vocabulary.words[:: max(1, vocabulary.size // _SAMPLE_TOKENS)]):
         return []  # In the usual case the sample is enough, which takes a millisecond.
@@ -82,6 +83,6 @@ def _count_changed(words: Sequence[str], change: Callable[[str], str]) -> int:
     """Count the words that change when they are converted to lower or upper case.
 
     change: ``str.lower`` or ``str.upper``. It is called once on all words together, which is faster than once
-    per word.
+        per word.
     """
     return sum(map(ne, words, change("\0".join(words)).split("\0")))

@@ -23,7 +23,8 @@ def parse_tokenizer_json(data: bytes, name: str) -> dict[str, Any]:
     """Parse a tokenizer.json. If a step is missing in the file, its value in the result is None.
 
     name: name of the file, for error messages.
-    VocabularyError if the file is not a tokenizer.json.
+
+    Raises VocabularyError if the file is not a tokenizer.json.
     """
     parsed = parse_object(data, name)
     model = parsed.get("model")
@@ -51,9 +52,11 @@ def parse_object(data: bytes, name: str, expected: str = EXPECTED) -> dict[str, 
 
     Python's parser also accepts a byte-order mark, UTF-16, NaN and half a surrogate pair. If a key occurs
     twice in an object, Python's parser takes the last value. This function refuses all of these.
+
     name: name of the file, for error messages.
     expected: what the error message says was expected.
-    VocabularyError for anything that is not such an object.
+
+    Raises VocabularyError for anything that is not such an object.
     """
     try:
         text = data.decode()
@@ -141,7 +144,8 @@ def read_token_ids(parsed: Mapping[str, Any], name: str) -> dict[str, int]:
     """Return the id of each token in a parsed tokenizer.json, including the added tokens.
 
     name: name of the file, for error messages.
-    VocabularyError for an id that is too large for a shard (data file).
+
+    Raises VocabularyError for an id that is too large for a shard (data file).
     """
     found: dict[str, int] = {}
     for token, number in _list_tokens(parsed):

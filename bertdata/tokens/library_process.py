@@ -42,6 +42,7 @@ def try_in_separate_process(document: str, parsed: Mapping[str, Any]) -> str | N
     """Load a tokenizer.json in a separate process, and encode a text that is made of its tokens there.
 
     Return how the process was killed, for example "signal 6, SIGABRT", or None if it was not killed.
+
     document: content of the file.
     parsed: the parsed file.
     """

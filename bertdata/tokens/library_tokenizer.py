@@ -46,8 +46,9 @@ class LibraryTokenizer:
     parsed: the parsed file.
     vocabulary: vocabulary of the file.
     between: text that is put between two sentences of a document before encoding.
-    VocabularyError if ``tokenizers`` refuses the file, or if it would give different ids each time it loads
-    the file.
+
+    Raises VocabularyError if ``tokenizers`` refuses the file, or if it would give different ids each time it
+    loads the file.
     """
 
     def __init__(self, parsed: dict[str, Any], vocabulary: Vocabulary, between: str) -> None:
@@ -73,7 +74,7 @@ class LibraryTokenizer:
     def _load(self) -> Any:
         """Load the file with ``tokenizers``, and switch off truncation, padding and dropout.
 
-        They are switched off only after loading, so that ``tokenizers`` checks the whole file.
+        They are switched off only after loading, so that ``tokenizers`` checks the whole file. Raises
         VocabularyError if ``tokenizers`` refuses the file.
         """
         loaded = self._load_document(self._parsed)
@@ -138,6 +139,7 @@ class LibraryTokenizer:
         A panic (fatal error of the Rust code) in ``tokenizers`` is not an Exception, so it is recognised by
         the name of its class. Other errors that are not Exceptions, such as KeyboardInterrupt, are returned
         unchanged.
+
         what: what the library did, for the error message.
         """
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
@@ -193,6 +195,7 @@ class LibraryTokenizer:
         """Encode several texts as if they were one file.
 
         Each line is a sentence, and a blank line ends a document.
+
         names: names of the texts, for error messages.
         """
         texts = [replace_line_ends(text) for text in texts]
@@ -236,7 +239,8 @@ class LibraryTokenizer:
         """Encode several texts, and return the encodings that ``tokenizers`` makes.
 
         names: names of the inputs, for error messages.
-        VocabularyError if a regular expression in the file takes too long.
+
+        Raises VocabularyError if a regular expression in the file takes too long.
         """
 
         # Check before ``tokenizers`` normalises a text, because normalisation can make a short text huge.

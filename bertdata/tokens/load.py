@@ -38,7 +38,7 @@ def vocabulary_of(file: TokenizerFile) -> Vocabulary:
     """Return the vocabulary of a tokeniser's file.
 
     The process caches the vocabulary, and reads it again if the local file has changed.
-    ChangedInputError if ``file`` requires another md5 than the file has.
+    Raises ChangedInputError if ``file`` requires another md5 than the file has.
     """
     version = read_file_version(file.path)
     if isinstance(file, VocabularyFile):
@@ -55,8 +55,10 @@ def tokenizer_of(file: TokenizerFile, engine: Engine | None = None) -> Tokenizer
 
     The process caches the tokeniser, which itself caches words. It makes the tokeniser again if the local
     file has changed.
+
     engine: "native" for C++, "python" for pure Python, None for C++ if it is built.
-    ChangedInputError if ``file`` requires another md5 than the file has.
+
+    Raises ChangedInputError if ``file`` requires another md5 than the file has.
     """
     version = read_file_version(file.path)
     tokenizer: Tokenizer
@@ -128,8 +130,9 @@ def _choose_tokenizer(
     """Choose the implementation that runs a tokenizer.json.
 
     This is a C++ kernel if a kernel supports the file, and otherwise the library ``tokenizers``.
+
     version: numbers that differ after the file was changed, so that the cache does not return an old
-    tokeniser.
+        tokeniser.
     """
     # These modules are imported only here, because they load Unicode tables. That takes time, and a WordPiece
     # vocabulary file does not need it.

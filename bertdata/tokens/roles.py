@@ -21,7 +21,7 @@ _CONVENTIONAL = {
 def parse_roles(given: Iterable[str]) -> dict[str, str]:
     """Parse the values of ``--role``, such as ``mask=<mask>``.
 
-    SettingsError if a value has another form or names an unknown role.
+    Raises SettingsError if a value has another form or names an unknown role.
     """
     found: dict[str, str] = {}
     for text in given:
@@ -49,10 +49,14 @@ def find_roles(
     The token of a role is searched for in this order: in ``given``, in the model's configurations, in the
     post-processor, and among the added tokens with a usual text such as "[MASK]". For the role unk, the
     model's unknown token comes last.
+
     parsed: the parsed tokenizer.json.
     ids: id of each token.
     name: name of the file, for error messages.
-    given: tokens that the user named, by role. VocabularyError if there is no such token.
+    given: tokens that the user named, by role.
+
+    Raises VocabularyError if there is no such token.
+
     configurations: contents of tokenizer_config.json and special_tokens_map.json.
     """
     for role, token in given.items():

@@ -54,7 +54,7 @@ def make_template(cls: int, sep: int, separators: int) -> Template:
 def read_template(processor: Any) -> Template | None:
     """Return the template of a post-processor in a parsed tokenizer.json.
 
-    None if the post-processor is damaged, or if it does not have exactly one template.
+    Returns None if the post-processor is damaged, or if it does not have exactly one template.
     """
     try:
         return _read_template(processor)
@@ -117,7 +117,7 @@ def make_post_processor(template: Template, vocabulary: Vocabulary, replaced: An
     """Make a post-processor for a tokenizer.json from a template.
 
     replaced: post-processor that the new post-processor replaces. Its steps that remove blanks from the
-    positions of tokens are kept.
+        positions of tokens are kept.
     """
     words = vocabulary.words
     # List each special token of the template once, in the order in which they occur around a pair.

@@ -12,12 +12,12 @@ class TextTokens(NamedTuple):
 
     ids: token ids of all texts.
     ends: for each text, the index in ``ids`` after its last token. Text i is ``ids[ends[i - 1]:ends[i]]``,
-    and the first text starts at 0.
+        and the first text starts at 0.
     starts: index of the first character of each token in its text, in code points (uint32). None if the
-    tokeniser does not report positions.
+        tokeniser does not report positions.
     stops: index after the last character of each token. Blanks that the token includes are counted.
     word_starts: one byte for each token, 1 if a word starts there, otherwise 0. None if the tokeniser does
-    not report it.
+        not report it.
     """
 
     ids: Buffer
@@ -50,8 +50,10 @@ class Tokenizer(Protocol):
         without sentences are dropped. No boundary is added between two texts. The result contains the number
         of unknown tokens if the vocabulary has an unknown token. It contains word starts if the vocabulary
         does not show which ids continue a word.
+
         names: names of the texts, for error messages.
-        InputError if a text cannot be read.
+
+        Raises InputError if a text cannot be read.
         """
         ...
 

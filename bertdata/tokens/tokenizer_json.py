@@ -37,6 +37,7 @@ def find_tokenizer_json(path: str, roles: Mapping[str, str], **settings: Any) ->
     The path of a model's directory stands for the tokeniser that AutoTokenizer of transformers 5 makes of it.
     If the directory's own tokenizer.json describes this tokeniser, the result is that file. Otherwise the
     result is the directory itself, and ``read_tokenizer_bytes`` makes a tokenizer.json from it.
+
     roles: tokens that the user named, by role.
     settings: further fields of the TokenizerJson.
     """
@@ -85,9 +86,9 @@ def find_model_tokenizer(directory: str) -> TokenizerFile:
 def read_model_casing(directory: str) -> bool | None:
     """Return True if a model's vocab.txt is for text in lower case, and False if it is for cased text.
 
-    None if the directory has no tokenizer_config.json that says so, or if its tokeniser is not a vocab.txt.
-    For a directory without this file transformers uses lower case, but capital letters in the vocabulary show
-    that this is wrong.
+    Returns None if the directory has no tokenizer_config.json that says so, or if its tokeniser is not a
+    vocab.txt. For a directory without this file transformers uses lower case, but capital letters in the
+    vocabulary show that this is wrong.
     """
     if not ModelFiles(directory).tokenizer_config:
         return None
@@ -137,7 +138,7 @@ def _is_fairseq_directory(directory: str) -> bool:
 def read_tokenizer_json(file: TokenizerJson) -> tuple[dict[str, Any], Vocabulary]:
     """Read a tokenizer.json, and return the parsed file and its vocabulary.
 
-    VocabularyError if the file is not a tokenizer.json.
+    Raises VocabularyError if the file is not a tokenizer.json.
     """
     data = read_tokenizer_bytes(file.path)
     parsed = parse_tokenizer_json(data, file.path)
@@ -176,9 +177,9 @@ def _make_vocabulary(parsed: dict[str, Any], data: bytes, file: TokenizerJson) -
 def _find_continuations(parsed: Mapping[str, Any], words: list[str]) -> bytes | None:
     """Return one byte for each id: 1 if a token with this id always continues a word, otherwise 0.
 
-    None if this cannot be told from the id. It can be told for WordPiece, where such tokens begin with
-    ``##``, if the pre-tokeniser never splits text before ``##``. BERT's pre-tokeniser does not, because it
-    splits at every punctuation mark.
+    Returns None if this cannot be told from the id. It can be told for WordPiece, where such tokens begin
+    with ``##``, if the pre-tokeniser never splits text before ``##``. BERT's pre-tokeniser does not, because
+    it splits at every punctuation mark.
     """
     model, splitting = parsed["model"], parsed["pre_tokenizer"] or {}
     if (

@@ -49,11 +49,13 @@ def parse_vocabulary(
     If a token occurs twice, the dialect "mlperf" uses its first line and numbers the distinct tokens from 0.
     The other dialects use its last line, and the id of a token is its line number, counted from 0. Random
     replacements of masked tokens are drawn from the distinct tokens, in the order in which they first occur.
+
     data: content of the file.
     name: name of the file, for error messages.
     dialect: rules for the file.
-    required: tokens that the file must contain. VocabularyError if one is missing. Training examples need all
-    special tokens except [PAD].
+    required: tokens that the file must contain.
+
+    Raises VocabularyError if one is missing. Training examples need all special tokens except [PAD].
     """
     if begins_as_json(data):
         raise VocabularyError(
@@ -101,7 +103,7 @@ def begins_as_json(data: bytes) -> bool:
 def _read_tokens(data: bytes, name: str, dialect: Dialect) -> list[str]:
     """Return the tokens of a vocabulary file in the order of its lines.
 
-    VocabularyError if the file is empty, is not UTF-8, or has too many lines.
+    Raises VocabularyError if the file is empty, is not UTF-8, or has too many lines.
     """
     try:
         text = normalize_newlines(data, dialect).decode()

@@ -19,6 +19,7 @@ class WordPieceTokenizer:
     """BERT's tokeniser of 2018, with the rules of a dialect (a program whose output is reproduced).
 
     The ids of frequent words are cached from one text to the next.
+
     lower_case: convert text to lower case.
     keep_accents: keep the accents of lower-cased text. BERT's program of 2018 removes them.
     engine: "native" for C++, "python" for pure Python, None for C++ if it is built.
@@ -60,9 +61,11 @@ class WordPieceTokenizer:
 
         A blank line ends a document, and every other line is a sentence. Sentences without ids and documents
         without sentences are dropped. No boundary is added between two texts.
+
         names: names of the texts, for error messages.
-        InputError for bytes that are not UTF-8, unless the dialect drops them. It names the file and the
-        line.
+
+        Raises InputError for bytes that are not UTF-8, unless the dialect drops them. It names the file and
+        the line.
         """
         texts = [normalize_newlines(text, self._dialect) for text in texts]
         if self._kernel is not None:
@@ -80,7 +83,7 @@ class WordPieceTokenizer:
         """Encode each text separately, without dividing it into sentences. A text may have no ids.
 
         The result has no positions.
-        UnicodeEncodeError if a text contains half a surrogate pair, which is not a character.
+        Raises UnicodeEncodeError if a text contains half a surrogate pair, which is not a character.
         """
         data = [text.encode() for text in texts]
         if self._kernel is not None:

@@ -70,6 +70,7 @@ class WordPieceJsonTokenizer:
     """Tokeniser that runs a WordPiece tokenizer.json with the C++ kernel.
 
     The ids of frequent words are cached from one text to the next.
+
     parsed: the parsed file, for which ``find_obstacle`` must have returned None.
     vocabulary: vocabulary of the file.
     between: text that is put between two sentences of a document before encoding.
@@ -115,6 +116,7 @@ class WordPieceJsonTokenizer:
         """Encode several texts as if they were one file.
 
         Each line is a sentence, and a blank line ends a document.
+
         names: names of the texts, for error messages.
         """
         data = join_inputs([replace_line_ends(text) for text in texts])
@@ -134,7 +136,7 @@ class WordPieceJsonTokenizer:
         found: the documents that the kernel has encoded.
         data: text of all documents.
         left_out: three numbers for each document that was left out: its start and stop in ``data``, and the
-        number of documents in ``found`` that come before it.
+            number of documents in ``found`` that come before it.
         names: names of the texts, for error messages.
         """
         joined = _JoinedDocuments(self.vocabulary)

@@ -2,11 +2,10 @@
 
 These files are written::
 
-    DIR/AA/wiki_00 ...   the articles, in the same bytes that the original program writes
-    DIR/MD5SUMS          md5 of each file, written at the end
-    DIR/manifest.json    written at the end
-    DIR/unfinished/      during the run: the settings, the templates of the first pass, and for each
-                         complete file a note with the position in the dump at its end
+    DIR/AA/wiki_00 ... the articles, with the same bytes that wikiextractor writes DIR/MD5SUMS md5 of each
+    file, written at the end DIR/manifest.json written at the end DIR/unfinished/ during the run: the
+    settings, the templates of the first pass, and for each complete file a note with the position in the dump
+    at its end
 
 Articles are written in the order of the dump. A later run keeps the complete files of an interrupted run if
 all of them match their notes, and passes over the pages that they contain.
@@ -59,7 +58,7 @@ def extract_dump(
     engine: "native" for the C++ kernels, "python" for Python, None for the kernels if they are built.
     workers: number of threads (for the kernels) or processes (for Python).
     progress: function that is called from time to time with the current stage, the number of bytes read so
-    far, and the size of the dump.
+        far, and the size of the dump.
     limits: limits of time and memory for a single page.
 
     Raises InputError with the position for a damaged dump, and for a page that exceeds the limits. Raises

@@ -65,7 +65,7 @@ class BlockArticles(NamedTuple):
     first_id: id of the first page that may be an article, or None.
     exit: state after the block, for the next block.
     revisions: number of revisions of all pages. It is larger than the number of pages only if the dump has
-    page histories.
+        page histories.
     """
 
     articles: bytes

@@ -23,7 +23,7 @@ class PageLimits(NamedTuple):
 
     cpu_seconds: largest CPU time in seconds.
     memory_bytes: how much the memory of a worker may grow, in bytes. It is measured only on systems with
-    /proc.
+        /proc.
     """
 
     cpu_seconds: float = 600

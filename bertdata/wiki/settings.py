@@ -47,14 +47,14 @@ class ExtractSettings(_Fields):
     """Settings that determine the content of the articles.
 
     extractor: program to reproduce: "3.1.0" for wikiextractor 3.1.0, or "mlperf" or "2.75" for the older
-    wikiextractor that MLPerf uses.
+        wikiextractor that MLPerf uses.
     date: day that replaces ``{{CURRENTDAY}}`` and similar words, which are expanded as at midnight of this
-    day. None means the date in the dump's file name (enwiki-20200101-...). If the name has no date, it means
-    the day of the dump's newest revision.
+        day. None means the date in the dump's file name (enwiki-20200101-...). If the name has no date, it
+        means the day of the dump's newest revision.
     templates: whether to collect templates in a first pass, and to expand them. None means the default of the
-    program, which is True for 3.1.0 and False for MLPerf's version.
+        program, which is True for 3.1.0 and False for MLPerf's version.
     max_page_bytes: a page with more bytes of XML is skipped, so that a damaged dump cannot fill the memory.
-    MediaWiki allows 2 MiB of text in a page.
+        MediaWiki allows 2 MiB of text in a page.
     skip_pages: ids of articles and templates to leave out. They are stored sorted and without repetitions.
     """
 
@@ -85,7 +85,7 @@ class ExtractSettings(_Fields):
         """Return the settings in the form that a manifest has.
 
         day: day that replaces ``{{CURRENTDAY}}`` and similar words. None if it must be found in the pages of
-        the dump.
+            the dump.
         """
         skip_pages = {"skip_pages": list(self.skip_pages)} if self.skip_pages else {}
         return {

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from beam_pipelines.stages.shuffled import AddTokenCounts, TokenCounts
 from bertdata.dataset.verify import verify_files
 from golden.cases import GOLDEN, VOCABULARY
 from golden.shuffled import SETTINGS, SHARDS
@@ -148,3 +149,13 @@ def test_both_phases_share_documents_shard_by_shard(corpus: list[Path], tmp_path
     assert {name for name in made if name.endswith(".hdf5")} == {
         f"phase{phase}/shard-{number:05}-of-00003.hdf5" for phase in (1, 2) for number in range(3)
     }
+
+
+def test_token_counts_of_parts_and_of_workers_are_added() -> None:
+    parts = [TokenCounts({0: 3, 7: 5}, []), TokenCounts({7: 2}, []), TokenCounts({1: 4, 7: 1}, [])]
+    adder = AddTokenCounts()
+    workers = [adder.create_accumulator(), adder.create_accumulator()]
+    workers[0] = adder.add_input(adder.add_input(workers[0], parts[0]), parts[1])
+    workers[1] = adder.add_input(workers[1], parts[2])
+    assert adder.extract_output(workers[0]).histogram == {0: 3, 7: 7}
+    assert adder.extract_output(adder.merge_accumulators(workers)).histogram == {0: 3, 1: 4, 7: 8}

@@ -73,6 +73,17 @@ def test_books_and_a_dump_equal_the_commands_in_a_row(
     assert made("dump", DUMP, published_vocabulary, tmp_path / "beam", *both) == expected
 
 
+def test_text_of_an_earlier_run_is_made_again_where_a_book_has_changed(
+    books: Path, published_vocabulary: Path, tmp_path: Path
+) -> None:
+    before = made("text", books, published_vocabulary, tmp_path / "beam", *NVIDIA)
+    book = books / "book1.txt"
+    book.write_text(book.read_text().replace("the", "thy"))
+    again = made("text", books, published_vocabulary, tmp_path / "beam", *NVIDIA)
+    assert again[0] != before[0]
+    assert again == made("text", books, published_vocabulary, tmp_path / "fresh", *NVIDIA)
+
+
 def test_a_book_at_fault_ends_the_run_before_a_dump_is_extracted(
     books: Path, published_vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

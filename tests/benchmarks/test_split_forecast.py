@@ -38,7 +38,7 @@ def test_plans_are_made_by_the_bandwidth_and_the_costs_that_all_workers_measure(
     calls = []
 
     class OneProcess:
-        device, workers = "device", type("Workers", (), {"size": 2})
+        device, collective = "device", type("Workers", (), {"size": 2})
 
         def on_rank_0(self, work):
             return work()

@@ -32,7 +32,8 @@ def list_missing_biases(config: ModelConfig, heads: bool) -> dict[str, int]:
 
 
 def drop_zero_biases(found: Stored, config: ModelConfig, path: str) -> dict[str, StoredTensor]:
-    """Remove the biases that the model does not have from a checkpoint's tensors. Return the other tensors.
+    """Remove the biases that the model does not have from a checkpoint's tensors. Return the tensors that are
+    not such biases.
 
     A model without a bias computes the same as a model whose bias is zero. DataError for a bias with other
     values.

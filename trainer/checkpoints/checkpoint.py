@@ -184,7 +184,7 @@ def write_checkpoint(
     others: Mapping[str, bytes] | None = None,
 ) -> None:
     """Write a checkpoint atomically. If the path already has an equal checkpoint, keep it. Replace a
-    different one.
+    different checkpoint.
 
     others: names and contents of further files to write, such as a tokeniser's.
     """
@@ -332,7 +332,7 @@ class WholeTensors:
         return bool(torch.stack(norms).isfinite().all())
 
     def save(self, state: State, writer: CheckpointWriter) -> None:
-        """Start to save a checkpoint in the background. Only one worker of each machine does so."""
+        """Start to save a checkpoint in the background. Only one worker of each machine writes it."""
         if self._worker.collective.local_rank == 0:
             weights = self._copy_to_host(self._worker.model.state_dict())
             moments = self._copy_to_host(self._strategy.moments())

@@ -55,7 +55,8 @@ def find_newest_whole(output_dir: str, before: int | None = None) -> int | None:
 
 
 def advise_on_resume(output_dir: str, damaged: int, flag: str = "--resume-step") -> str:
-    """Return advice for the error about a damaged checkpoint: the flag that resumes from an intact one.
+    """Return advice for the error about a damaged checkpoint: the flag that resumes from an intact
+    checkpoint.
 
     damaged: number of the damaged checkpoint.
     flag: the flag that selects another checkpoint.

@@ -16,9 +16,9 @@ from trainer.model.headed import HeadedBert
 def fill_model(model: HeadedBert, checkpoint: Checkpoint) -> list[str]:
     """Copy the checkpoint's weights into the model, one at a time. Return the names of missing weights.
 
-    If the checkpoint lacks a head or the pooler, the model keeps its values there. Heads of the checkpoint
-    that the model lacks are ignored. DataError for any other tensor that is missing or unexpected, or whose
-    shape is not the model's.
+    If the checkpoint lacks a head or the pooler, that part of the model keeps its values. Heads of the
+    checkpoint that the model lacks are ignored. DataError for any other tensor that is missing or unexpected,
+    or whose shape is not the model's.
     """
     own = model.state_dict()
     found, missing = match_weights(own, model.config, checkpoint)

@@ -43,7 +43,7 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
 
 
 def _list_parts(names: Iterable[str]) -> str:
-    """Return the names of the model's parts to which these tensors belong, as text for the log.
+    """Return the names of the model's parts to which the named tensors belong, as text for the log.
 
     For example, one of these parts is ``bert.pooler``.
     """

@@ -36,7 +36,7 @@ def find_tokenizer(
 ) -> TokenizerFile | None:
     """Return the checkpoint's tokeniser, or None if it cannot be found.
 
-    These places are searched in order, and the first tokeniser is returned:
+    The listed places are searched from top to bottom, and the first tokeniser is returned:
     1. ``vocabulary``, which is a name or a path (see ``find_named_tokenizer``)
     2. the dataset at ``train_data``
     3. the run's copy, or the directory of another program's weights

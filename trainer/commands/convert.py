@@ -35,7 +35,9 @@ updates if both formats have them."""
         help="format to write (default: huggingface for a checkpoint of this trainer, else bertdata)",
     )
     parser.add_argument(
-        "--model-config", metavar="FILE", help="bert_config.json (default: found next to the weights)"
+        "--model-config",
+        metavar="FILE",
+        help="bert_config.json of the model (default: found next to the weights)",
     )
     parser.add_argument(
         "--without-moments",

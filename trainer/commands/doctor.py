@@ -36,7 +36,9 @@ def run(arguments: list[str]) -> None:
     )
     parser = Parser("python -m trainer doctor", "  python -m trainer doctor --json", summary)
     parser.add_argument(
-        "--device", metavar="NAME", help="report on this device only; exit status 2 if missing"
+        "--device",
+        metavar="NAME",
+        help="report on this device only; the exit status is 2 if the device is missing",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args(arguments)

@@ -88,7 +88,12 @@ def _make_parser() -> Parser:
         "dataset from the same file and settings is checked and kept",
     )
     add_overwrite(parser)
-    parser.add_argument("--format", choices=FORMATS, default="tfrecord", help="container of the dataset")
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        default="tfrecord",
+        help="file format of the dataset's shards (default: tfrecord)",
+    )
     parser.add_argument(
         "--no-lower-case",
         dest="lower_case",
@@ -115,13 +120,15 @@ def _make_parser() -> Parser:
         "--doc-stride",
         type=parse_positive,
         metavar="N",
-        help="tokens from the start of one span to the next (default: 128)",
+        help="number of tokens from the start of one span of a long context to the start of the next span "
+        "(default: 128)",
     )
     squad.add_argument(
         "--doc-overlap",
         type=parse_not_negative,
         metavar="N",
-        help="tokens that two neighbouring spans share, in place of --doc-stride, as in run_qa.py",
+        help="number of tokens that two neighbouring spans of a long context share, as in run_qa.py; "
+        "replaces --doc-stride",
     )
     squad.add_argument(
         "--max-query-length",
@@ -132,7 +139,8 @@ def _make_parser() -> Parser:
     squad.add_argument(
         "--first-answer",
         action="store_true",
-        help="with --training: use the first of several answers; a question without answers is impossible",
+        help="with --training: use the first answer to a question with several answers; a question without "
+        "answers counts as impossible",
     )
     squad.add_argument(
         "--version-2-with-negative", action="store_true", help="allow questions without an answer (SQuAD 2.0)"
@@ -144,7 +152,7 @@ def _make_parser() -> Parser:
     )
     add_column_flags(parser)
     parser.add_argument(
-        "--no-labels", action="store_true", help="the table has no labels: write 0 as every label"
+        "--no-labels", action="store_true", help="read a table without labels, and write 0 as every label"
     )
     return parser
 

@@ -136,7 +136,7 @@ def _override_keys(
     Return the keys of each phase, and warnings about flags that contradict the command line. If a flag has
     two values, phase 1 gets the first and phase 2 the second. The keys of ``_DOOR_KEYS`` have other
     defaults than usual.
-    phases: for each phase, the keys that follow from the other program's command line.
+    phases: for each phase, the configuration keys that the other program's command line stands for.
     arguments: flags of this trainer, which follow ``--``.
     """
     flags = read_flags(arguments, prog)
@@ -258,8 +258,8 @@ def _check_device(config: Config) -> None:
 def _run_conversion(settings: Mapping[str, Any]) -> None:
     """Convert a checkpoint as the other program would.
 
-    settings: with the key "added", those of MLPerf's program that adds gradient accumulators. Otherwise those
-    of another converter.
+    settings: with the key "added", those of MLPerf's program that adds gradient accumulators. Without it, the
+        settings of a program that converts between formats.
     """
     if "added" in settings:
         from trainer.checkpoints.formats.tensorflow1 import add_accumulators

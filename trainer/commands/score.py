@@ -41,8 +41,8 @@ def run(arguments: list[str]) -> None:
         "--na-prob-thresh",
         type=parse_number,
         metavar="NUMBER",
-        help="count a question as unanswered if its number in --na-prob-file is above this (default: 1, as "
-        "in the official program)",
+        help="count a question as having no answer if its number in --na-prob-file is above this threshold "
+        "(default: 1, as in SQuAD's official program)",
     )
     add_column_flags(parser)
     given = parser.parse_args(arguments)

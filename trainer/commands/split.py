@@ -40,7 +40,7 @@ that the model supports). With --plan FILE, that plan is shown instead. All flag
 
 
 def run(arguments: list[str]) -> None:
-    """Plan how to split a model over devices, or read such a plan from a file. Print the plan.
+    """Plan how to split a model over devices, or read a plan from a file. Print the plan.
 
     Further flags write the plan to a file and draw a picture of it.
     """
@@ -106,12 +106,17 @@ def _make_parser() -> Parser:
     memory = "memory of a device in GB of 10^9 bytes (default: the memory of the device in --hardware)"
     parser.add_argument("--memory", metavar="GB", help=memory)
     hardware = (
-        f"{', '.join(SHEETS)}, or a number: the TFLOP/s that a device reaches (default: {DEFAULT_DEVICE})"
+        f"device whose speed is assumed: {', '.join(SHEETS)}, or a number, the TFLOP/s that a device reaches "
+        f"(default: {DEFAULT_DEVICE})"
     )
     parser.add_argument("--hardware", metavar="NAME", help=hardware)
-    parser.add_argument("--output", metavar="FILE", help="write the plan as JSON, for --plan")
     parser.add_argument(
-        "--picture", metavar="FILE", help="draw the schedule of an update as SVG; ends in .svg"
+        "--output", metavar="FILE", help="write the plan as JSON, for the flag --plan of pretrain and split"
+    )
+    parser.add_argument(
+        "--picture",
+        metavar="FILE",
+        help="draw the order and times of an update's passes in this SVG file, whose name ends in .svg",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     add_overwrite(parser)

@@ -60,9 +60,10 @@ def make_layered(
 ) -> list[LayeredConfig]:
     """Return the configuration of each phase of a command line, with the source of each value.
 
-    The value of a key comes from the first of these sources that has it: the flags, the file of --config, the
-    command's defaults, the defaults of ``trainer.config.sections``. There are two phases if any key has two
-    values, or if data for phase 2 are named. With --phase2 only phase 2 is returned.
+    A key may have values in several sources. The first listed source with a value decides: the flags, the
+    file of --config, the command's defaults, the defaults of ``trainer.config.sections``. There are two
+    phases if any key has two values, or if data for phase 2 are named. With --phase2 only phase 2 is
+    returned.
 
     SettingsError for a wrong name or value. The message names the flag, or the file and its key.
 

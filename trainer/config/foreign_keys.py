@@ -2,9 +2,9 @@
 
 REFUSED lists keys with values that mean an unsupported model, which are an error. WARNED lists keys that give
 a warning. LABEL_KEYS are about labels, and are read elsewhere. HARMLESS lists keys that are ignored. A key in
-none of these lists gives a warning too. The lists contain the keys that Google's, NVIDIA's and Habana's
-programs write, keys of published models, and the attributes of all configurations in transformers, from
-pytorch-transformers 1.0 to transformers 5.
+none of the lists in this module gives a warning too. The lists contain the keys that Google's, NVIDIA's and
+Habana's programs write, keys of published models, and the attributes of all configurations in transformers,
+from pytorch-transformers 1.0 to transformers 5.
 """
 
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ LABEL_KEYS = ("id2label", "label2id", "num_labels", "_num_labels", "problem_type
 _READ_ELSEWHERE = """
     architectures bos_token_id eos_token_id cls_token_id sep_token_id mask_token_id unk_token_id
     tokenizer_class"""
-"""Keys that other parts of this trainer use, when they read weights or tokenisers. For some of these keys,
-the value is taken from the tokeniser instead.
+"""Keys that other parts of this trainer use, when they read weights or tokenisers. For some keys in this
+list, the value is taken from the tokeniser instead of the file.
 """
 
 _RUNTIME_KEYS = """
@@ -78,7 +78,9 @@ WARNED = {
     "auto_map": "a program in the directory itself, which no file may choose to run",
     "adapters": "adapters, which are not read",
 }
-"""Keys that change a model only in its original program, with text about what each does there."""
+"""Keys that change a model only in the program that wrote it, each with text about what the key means in that
+program.
+"""
 
 FOREIGN: Mapping[str, Any] = {
     **dict.fromkeys((*HARMLESS, *LABEL_KEYS, *WARNED), True),

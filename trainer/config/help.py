@@ -62,17 +62,56 @@ key of each section, so the usual heading would be too general.
 
 _FINETUNE_TEXTS = {
     "task": f"task to fine-tune: {', '.join(FINE_TUNED)} (your own table)",
-    "task_dir": "directory with the task's files under their usual names",
+    "task_dir": "directory with the task's files under their published names",
     "task_train_file": "file to fine-tune on (default: found in --data-dir)",
     "task_eval_file": "file to evaluate on (default: found in --data-dir)",
     "task_predict_file": "file without answers or labels to predict (default: found in --data-dir)",
     "do_predict": "write predictions for --predict-file",
-    "max_seq_length": "longest example in token ids (default: 384 for squad, else 128)",
+    "eval_every": "number of updates between evaluations; 0: evaluate only at the end (default: one epoch)",
+    "steps": "number of updates to train for, in place of --num-train-epochs",
+    "max_seq_length": "largest number of token ids in an example (default: 384 for squad, else 128)",
     "vocab": "vocabulary of the tokeniser, a file or a name (default: from the checkpoint)",
     "rows": "use padded rows, one example per row, instead of flat batches",
     "compile": "compile the model if the device supports it (default: no)",
 }
 """Help texts of some keys for the command finetune. The usual texts are about pre-training too."""
+
+_EVALUATE_TEXTS = {
+    "output_dir": "directory of the run whose checkpoint is evaluated, or with --start-from-ckpt any "
+    "directory; the results are written to it",
+    "start_from_ckpt": "checkpoint to evaluate, from this trainer or another program (default: a checkpoint "
+    "of the run in --output-dir)",
+    "resume_step": "number of the update whose checkpoint in --output-dir is evaluated (default: the last)",
+    "train_data": "training data of the run. The score of guessing by their most frequent words and labels "
+    "is printed for comparison",
+    "task": f"task to evaluate: pretraining, {', '.join(FINE_TUNED)} (default: the task that the checkpoint "
+    "was trained on)",
+    "task_dir": "directory with the files of a fine-tuning task under their published names",
+    "task_eval_file": "file of a fine-tuning task to evaluate on (default: found in --data-dir, else the "
+    "file that the run was evaluated on)",
+    "task_predict_file": "with --do-predict: file without answers or labels to predict (default: found in "
+    "--data-dir)",
+    "do_predict": "write predictions for --predict-file to --output-dir",
+}
+"""Help texts of some keys for the command evaluate, which does not train."""
+
+_SPLIT_TEXTS = {
+    "device": "device on which --profile-layers measures times (default: auto, an accelerator of this "
+    "machine, else cpu)",
+    "train_data": "dataset that the model is to be trained on. Its objective decides which heads the model "
+    "has",
+    "max_seq_length": "number of token ids in an example (default: the longest that the model supports)",
+    "plan": "print the plan in this file instead of computing a plan",
+    "bandwidth": "bandwidth between two devices in GB/s, in each direction (default: half of the data "
+    "sheet's)",
+    "profile_layers": "measure the layers' times on --device, instead of computing the times",
+    "task": f"task that the model is to be trained on: pretraining, {', '.join(FINE_TUNED)} (default: "
+    "pretraining)",
+}
+"""Help texts of some keys for the command split, which computes a plan and does not train."""
+
+_COMMAND_TEXTS = {_FINETUNE: _FINETUNE_TEXTS, "evaluate": _EVALUATE_TEXTS, "split": _SPLIT_TEXTS}
+"""Help texts of keys that differ from the keys' usual help texts, by command."""
 
 _EXAMPLES = {
     _FINETUNE: """\
@@ -222,7 +261,7 @@ def _add_flag_help(group: _ArgumentGroup, name: str, command: str, usual: Mappin
     """Add the help of a flag: its spelling in this command, the word for its value, and its text."""
     item = get_known_names()[name]
     spelled = format_flag(find_name_in_command(name, command))
-    text = _FINETUNE_TEXTS.get(name, "") if command == _FINETUNE else ""
+    text = _COMMAND_TEXTS.get(command, {}).get(name, "")
     text = (text or describe_key(name, usual)).replace("%", "%%")
     if "boolean" in list_types(item):
         # The help shows --rows for a switch that is off by default or belongs to a device. For other switches
@@ -244,7 +283,7 @@ def describe_key(name: str, usual: Mapping[str, Any] | None = None) -> str:
     """
     if name in get_phase_names():
         key, phase = get_phase_names()[name]
-        return f"{format_flag(key)} of phase {phase + 1}"
+        return f"value of {format_flag(key)} in phase {phase + 1}"
     if item := get_key_schemas().get(name):
         known = item.get("enum", item.get("examples", ()))
         unnamed = [choice for choice in known if choice and choice not in item["description"]]

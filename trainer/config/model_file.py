@@ -93,7 +93,8 @@ def _translate_model_file(values: Mapping[str, Any], where: str) -> ModelFile:
     if found["model_type"] == MEGATRON:
         found |= {"model_type": "bert", "megatron_residual_connection": True}
     # 2. Find the configuration class, refuse unsupported models, and rename keys to the class's fields. If
-    # the file has the extra key for model_type, its keys already have this trainer's names.
+    # the file has the key in which this trainer writes the model_type, its keys already have this trainer's
+    # names.
     kind = find_config_class(found)
     known = kind.file_keys()
     check_foreign_keys(found)

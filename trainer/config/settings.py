@@ -88,7 +88,8 @@ class Config:
 
     @classmethod
     def of(cls, **given: Any) -> "Config":
-        """Return a configuration with these values of keys. All other keys have their defaults.
+        """Return a configuration in which the named keys have the given values. All other keys have their
+        defaults.
 
         given: values by the names that the keys have in a JSON file.
         """
@@ -103,7 +104,7 @@ class Config:
         return cls(**sections)
 
     def changed(self, **given: Any) -> "Config":
-        """Return a copy with these keys changed."""
+        """Return a copy of the configuration in which the named keys have the given values."""
         return Config.of(**{**self.values(), **rename_to_keys(given)})
 
     def values(self) -> dict[str, Any]:

@@ -73,8 +73,9 @@ def select_fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str,
     """Return the keys with which the run that is evaluated was fine-tuned. {} for a run that did not
     fine-tune.
 
-    Keys about what the run did are left out. The evaluation file is left out if the command names a directory
-    with the task's files. The vocabulary is left out if its file no longer exists.
+    Keys that say what the run did (train, evaluate, predict) are left out. The evaluation file is left out if
+    the command names a directory with the task's files. The vocabulary is left out if its file no longer
+    exists.
 
     given: the command's configuration.
     found: all keys of the run.

@@ -42,8 +42,8 @@ def drop_keys_of_model_file(
 ) -> tuple[dict[str, Any], list[str]]:
     """Drop keys of a configuration file that contradict the model file named on the command line.
 
-    Return the other keys, and a warning for keys that were dropped. Keys about the model that the model file
-    does not have are kept, unless it describes another architecture.
+    Return the keys that are kept, and a warning that names the dropped keys. Keys about the model that the
+    model file does not have are kept, unless it describes another architecture.
 
     lower: keys of a configuration file, or keys that follow from another program's command line.
     upper: flags, which may name a model file.

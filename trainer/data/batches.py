@@ -204,7 +204,7 @@ class FlatBatch(Batch):
 Prepare = Callable[[Any], Any]
 """A function that the loader's thread calls with each new batch, for example to pin its memory.
 
-Each device has its own function.
+Each type of device has a separate function.
 """
 
 

@@ -104,7 +104,7 @@ def _find_least_padding(places: Array, widths: Array, bins: int) -> tuple[Array,
     starts = np.zeros((bins + 1, len(places)), np.int64)
     padded[0, 0] = 0
     # The last bin may begin at any earlier place. All its units are padded to the width of its last unit. For
-    # the units before it, the best division into one bin less is already known.
+    # the units before the last bin, the best division into one bin less is already known.
     for stop in range(1, len(places)):
         last_bin = widths[stop - 1] * (places[stop] - places[:stop])
         sums = np.minimum(padded[:-1, :stop] + last_bin, _NOT_POSSIBLE)

@@ -1,7 +1,7 @@
 """Token budgets: a few sizes to which flat batches are padded. They are chosen by a sample of the examples.
 
 A flat batch could be of any size. But compiled devices compile the model for each size, and other devices
-allocate memory for each. So batches are padded to one of a few sizes, the budgets. For example, two
+allocate memory for each. Batches are therefore padded to one of a few sizes, the budgets. For example, two
 micro-batches with sequences of 5 + 3 = 8 and 9 + 6 = 15 tokens fit into budgets of 8 and 16 tokens.
 """
 

@@ -54,8 +54,8 @@ class CompactExamples:
     stored end to end. NumPy's sliding_window_view makes a view with a window of S ids from every place on.
     For example, with S = 3 the ids 7 8 9 1 2 have the windows 7 8 9, 8 9 1 and 9 1 2. So a single NumPy
     operation can copy many examples. The window of a short example also contains ids of the next example. The
-    example's length says which ids belong to it. Other columns with a varying number of items are stored in
-    the same way.
+    example's length says which ids belong to it. All columns with a varying number of items are stored like
+    the ids.
 
     first_example: number of the first of these examples in its file. It is 0 if the whole file is decoded.
     """
@@ -78,7 +78,7 @@ class CompactExamples:
     @property
     def lengths(self) -> Array:
         """The number of tokens of each example."""
-        # The last entry belongs to a blank example. It is there to make room for the last window.
+        # The last entry belongs to a blank example. The blank example makes room for the last window.
         return np.diff(self._bounds[IDS_ENDS].astype(np.int64))[:-1]
 
     def take(self, numbers: Array) -> dict[str, Array]:
@@ -304,7 +304,8 @@ class Rows:
         """Yield the rows of a worker, a few updates at a time, without end.
 
         dealer: divides the rows among the workers.
-        start: position in the data at which to begin. DatasetError if there is no such position.
+        start: position in the data at which to begin. DatasetError if the data have no example at the
+            position.
         """
         return dealer.find(start)
 

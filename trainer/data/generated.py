@@ -82,8 +82,8 @@ class GeneratedData(OpenedDataset):
 
     @property
     def has_lengths(self) -> bool:
-        """True if the lengths of examples vary. Otherwise they are of no use in dividing examples among
-        micro-batches.
+        """True if examples have different lengths, so that micro-batches can be balanced by length. If all
+        examples have the same length, lengths count as missing.
         """
         return self.fill < 1
 

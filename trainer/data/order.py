@@ -12,7 +12,7 @@ without examples are skipped.
 Let Q = workers x accumulation be the number of micro-batches in an update. Example i of an update belongs to
 micro-batch i modulo Q. If the lengths of the examples are known, neighbouring micro-batches form groups. The
 examples of a group are then divided again, so that its micro-batches have nearly equally many tokens.
-Otherwise workers with short examples would wait for workers with long ones.
+Without balancing, workers with short examples would wait for workers with long examples.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -186,9 +186,9 @@ class EpochIndex:
         The indices are those before the file's examples are permuted.
         index: places of examples in the epoch.
         """
-        # Find the stretch of each place, then the turn and the queue in the stretch. From these, ``_locate``
-        # computes the place that the example would have if all queues were read one after the other. It lies
-        # in one of the files.
+        # Find the stretch of each place, then the turn and the queue in the stretch. From stretch, turn and
+        # queue, ``_locate`` computes the place that the example would have if all queues were read one after
+        # the other. It lies in one of the files.
         stretch = np.searchsorted(self.starts, index, side="right") - 1
         turn, beside = np.divmod(index - self.starts[stretch], self.widths[stretch])
         queue = self.active[stretch, beside]

@@ -20,7 +20,7 @@ from trainer.model.layers import EVERY
 
 _LEVELS = 1 << 16
 """The dropout rate is rounded to a multiple of 1/65536, because each value is dropped or kept by comparing 16
-random bits with a threshold. One 64-bit random number then serves four values.
+random bits with a threshold. With 16 bits for a value, one 64-bit random number serves four values.
 """
 
 _CHUNK = 1 << 20

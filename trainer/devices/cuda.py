@@ -108,8 +108,8 @@ class Cuda(Device):
         return KERNELS[self._kernel]
 
     def prepare(self, batch: Batch) -> Batch:
-        # Select this worker's GPU in this thread too. Otherwise pinning memory would open the machine's first
-        # GPU.
+        # Select this worker's GPU in this thread too. Without setting the device, pinning memory would open
+        # the machine's first GPU.
         torch.cuda.set_device(self.torch_device)
         return batch.map(lambda tensor: tensor.pin_memory())
 
@@ -128,7 +128,7 @@ class Cuda(Device):
 
         Raises SettingsError if the configured kernel cannot be used. With "auto" and batches of padded rows,
         PyTorch chooses. With "auto" and flat batches (all sequences end to end), the first kernel of KERNELS
-        that works is used. Kernels that need no padding come first there.
+        that works is used. Kernels that need no padding come first in the list of kernels.
         """
         if self._attention != "auto" or self.config.loading.rows:
             return self._find_pytorch_kernel(shape, self._attention)

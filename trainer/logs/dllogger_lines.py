@@ -27,8 +27,8 @@ def _parse_record(line: str) -> dict[str, Any]:
 
 
 def _begins_phase(record: dict[str, Any]) -> bool:
-    """Return True for the line with which a run begins a phase at update 0. Resumed runs write no such
-    line.
+    """Return True for the line with which a run begins a phase at update 0. A resumed run writes no line that
+    begins a phase.
     """
     start = record.get("data", {}).get(_START)
     return isinstance(start, str) and not start.startswith("resumed")

@@ -29,7 +29,9 @@ _NUMBER_FORMATS = {
     "data_wait_share": "waiting for data {:.0%}",
     "left": "{} left",
 }
-"""The format of each number of a row on the terminal. They are shown in this order."""
+"""The format of each number of a row on the terminal. The terminal shows the values in the order of this
+table.
+"""
 
 
 class Terminal(Logger):

@@ -18,7 +18,7 @@ _SHOWN_NUMBERS = (
     *("memory_gib", "learning_rate", "gradient_norm", "data_wait_share"),
 )
 """Numbers of a row that are shown next to the bar, the most important first. On a narrow terminal the last
-ones are left out.
+numbers are left out.
 """
 
 

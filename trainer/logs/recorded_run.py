@@ -194,7 +194,7 @@ def _read_log_run(log: str, path: str) -> RecordedRun:
 def _read_phases(folder: Path, state: Mapping[str, Any]) -> list[RecordedPhase]:
     """Read the phases of a run from its tables. The tables of earlier phases have a number in their names.
 
-    Such a table may also belong to an earlier run in the same directory. Then it is ignored.
+    A table with a number may also belong to an earlier run in the same directory. Then it is ignored.
     """
     tables = [folder / TRAINING]
     if state.get("phase", 1) > 1:

@@ -1,5 +1,5 @@
-"""Micro-batch sizes computed from the batch sizes of other programs, with errors worded as in those
-programs.
+"""Micro-batch sizes computed from the batch sizes that other programs' command lines give, with errors worded
+like the errors of these programs.
 """
 
 from bertdata.cli.common.programs.command_line import ParsedCommandLine

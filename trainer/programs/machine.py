@@ -28,7 +28,7 @@ _NO_SHAPE = "is not there, so the shape of the model is not shown"
 
 
 def count_gpus(devices: Path = Path("/dev")) -> int:
-    """Return the number of GPUs that the program would see: /dev/nvidia0 and so on, limited by
+    """Return the number of GPUs that the imitated program would see: /dev/nvidia0 and so on, limited by
     CUDA_VISIBLE_DEVICES.
 
     devices: directory of the machine's devices.
@@ -50,8 +50,8 @@ def replace_missing_model_files(
 
     Returns the configuration keys of each phase, and a warning for each missing file.
 
-    In pre-training, a missing bert_config.json is assumed to be BERT-Large's, which the programs include. In
-    fine-tuning, the shape is guessed from the name of the path.
+    In pre-training, a missing bert_config.json is assumed to be BERT-Large's, which other programs include.
+    In fine-tuning, the shape is guessed from the name of the path.
     phases: configuration keys of each phase.
     asks_elsewhere: True to check model files in remote storage too, which takes time.
     """
@@ -75,7 +75,7 @@ def replace_missing_model_files(
 def has_checkpoints(output_dir: str) -> bool:
     """Return True if a local output directory has checkpoints.
 
-    In such a directory, TensorFlow's programs continue training without being asked.
+    In a directory with checkpoints, programs for TensorFlow continue training without being asked.
     """
     if storage.is_remote(output_dir):
         return False

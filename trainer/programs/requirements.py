@@ -1,4 +1,6 @@
-"""Checks that other programs make on their command lines, with errors worded as in those programs."""
+"""Checks that other programs make on their command lines, with errors worded like the errors of the other
+programs.
+"""
 
 from collections.abc import Mapping
 

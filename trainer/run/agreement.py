@@ -123,8 +123,8 @@ def compute_weights_digest(device: Device, weights: Sequence[Tensor]) -> str:
 def _sum_as_integers(weight: Tensor) -> Tensor:
     """Return the sum of the weight's bytes, read as 64-bit integers, modulo 2**64.
 
-    The last elements may not fill 64 bits. They are added one by one. Summing 32-bit integers instead would
-    take four times as long, because torch converts them to 64 bits first.
+    The last elements may not fill 64 bits. These last elements are added one by one. Summing 32-bit integers
+    instead would take four times as long, because torch converts them to 64 bits first.
     """
     flat = weight.contiguous().flatten()
     # view(int64) needs an address that is a multiple of 8 bytes. A weight that is a slice of a larger tensor

@@ -29,8 +29,8 @@ class CompileTimes:
     def measure(self, updates: Sequence[Update], make: Callable[[], Made]) -> tuple[Made, float]:
         """Call ``make`` and return (its result, seconds of compiling).
 
-        If one of the micro-batches has a new size, the time of the whole call counts as compiling. Otherwise
-        the seconds are 0.
+        If one of the micro-batches has a new size, the time of the whole call counts as compiling. If all
+        sizes are known, the seconds are 0.
         updates: the updates that ``make`` makes.
         """
         batches = (batch for update in updates for batch in update.batches)

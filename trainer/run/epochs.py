@@ -51,8 +51,8 @@ def _count_configured_updates(
     step: number of updates that the run has already made.
     trained: number of examples that the run has already trained on.
     """
-    # If all earlier updates had their present size, the number of updates is the same as when the run first
-    # started, whatever its progress is.
+    # If all earlier updates had the size that they would have with the current settings, the run ends after
+    # as many updates as it planned when it first started.
     is_other_size = trained != sum(planned.count_examples(update) for update in range(step))
     if not is_other_size:
         step, trained = 0, 0
@@ -63,7 +63,7 @@ def _count_configured_updates(
     )
     if course:
         # counted: difference between two numbers of micro-batches per copy for all earlier updates: according
-        # to the present sizes, minus those that the run really made.
+        # to the current settings, minus the micro-batches that the run really made.
         counted = course.micro_batches_before(step) - trained / planned.examples * planned.accumulation
     if course and (tokens := config.recipe.train_tokens):
         wanted = max(counted + tokens / course.tokens, course.micro_batches_before(step))

@@ -82,7 +82,8 @@ class Evaluation:
         strategy: computes the model's outputs.
         step: number of the last update.
         trained: number of examples that the model was trained on.
-        Raises StopRequested on every worker if a signal asks to stop. Then there are no results.
+        Raises StopRequested on every worker if a signal asks to stop. An evaluation that was stopped has no
+        results.
         """
         config, device, workers = self._runtime.config, self._runtime.device, self._runtime.collective
         share, keys = self._runtime.model_share, config.evaluation

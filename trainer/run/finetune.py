@@ -260,8 +260,8 @@ def count_epoch_updates(config: Config, examples: int, update_examples: int) -> 
     if epochs is None:
         return {}
     step, trained = find_progress(config) if config.start.is_continued else (0, 0)
-    # All earlier updates had their present size, so the number of updates is the same as when the run first
-    # started.
+    # All earlier updates had the size that the current settings give, so the run ends after as many updates
+    # as it planned when it first started.
     if trained == step * update_examples:
         step, trained = 0, 0
     steps = config.schedule.updates_of(epochs, examples, update_examples, step=step, trained=trained)

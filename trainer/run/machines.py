@@ -32,7 +32,8 @@ class MachineOutput:
     checkpoints: for each checkpoint number a digest of weights and moments, or None if the checkpoint is
     damaged.
     faults: for each damaged checkpoint what is wrong with it.
-    newest_whole: number of the newest undamaged checkpoint. It is found only if damaged ones may be skipped.
+    newest_whole: number of the newest undamaged checkpoint. It is found only if damaged checkpoints may be
+        skipped.
     run: digest of model, seed and optimiser in the newest checkpoint, by which runs are told apart.
     """
 

@@ -73,7 +73,7 @@ def build_piece(model: HeadedBert, device: Device, workers: Collective, division
 
 
 def keep_layers(model: HeadedBert, layers: range) -> None:
-    """Remove from the model the weights of all layers but these.
+    """Remove from the model the weights of all layers outside the range ``layers``.
 
     The embeddings are kept if layer 0 is kept. The pooler and the heads are kept if the last layer is kept,
     together with the word embeddings if the heads use them. The names of the weights do not change.

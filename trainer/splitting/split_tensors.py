@@ -267,7 +267,7 @@ def read_split_weights(
 def fill_parts(
     runtime: Runtime, shape: ModelConfig, parts: Sequence[WeightPart], checkpoint: Checkpoint
 ) -> list[str]:
-    """Fill a worker's weights from a checkpoint of any program.
+    """Fill a worker's weights from a checkpoint of this trainer or of another program.
 
     Return the names of weights that the checkpoint lacks.
     """

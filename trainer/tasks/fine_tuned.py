@@ -30,7 +30,9 @@ def find_task_data(name: str) -> FineTuningData:
 
 def add_task_flag(parser: Parser) -> None:
     """Add the flag ``--task`` to a parser."""
-    parser.add_argument("--task", required=True, metavar="NAME", help=", ".join(FINE_TUNED))
+    parser.add_argument(
+        "--task", required=True, metavar="NAME", help=f"fine-tuning task of the file: {', '.join(FINE_TUNED)}"
+    )
 
 
 def add_column_flags(parser: Parser) -> None:
@@ -56,10 +58,16 @@ def add_column_flags(parser: Parser) -> None:
         help="column of the label (default: the task's usual column, else the column label)",
     )
     group.add_argument(
-        "--labels", metavar="A,B", help="labels in the order of their ids (default: the task's, else sorted)"
+        "--labels",
+        metavar="A,B",
+        help="labels in the order of their ids (default: the task's labels; for your own table its labels, "
+        "sorted)",
     )
     group.add_argument(
-        "--scores", "--regression", action="store_true", help="the labels are scores, that is, numbers"
+        "--scores",
+        "--regression",
+        action="store_true",
+        help="the table has scores (numbers) instead of labels",
     )
     heading = group.add_mutually_exclusive_group()
     heading.add_argument(

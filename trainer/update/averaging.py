@@ -27,8 +27,8 @@ class WorkerAverages:
         """Prepare to average the gradients.
 
         weights: the weights whose gradients are averaged.
-        leaves: for each weight the tensor whose gradient the backward pass computes, which is a 16-bit copy
-            of the weight or the weight. None means the weights.
+        leaves: for each weight the tensor whose gradient the backward pass computes. It is either the weight
+            itself or a 16-bit copy of it. None: the weights themselves.
         """
         workers, keys = worker.collective, worker.config.workers
         self._workers, self._weights, self._type = workers, weights, find_sum_dtype(worker.config)

@@ -12,8 +12,9 @@ from bertdata.tokens.files import TokenizerFile
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConversionJob:
-    """The description of a conversion to another program's layout. It is pickled and sent to worker
-    processes.
+    """The description of a conversion to another program's layout.
+
+    It is pickled and sent to worker processes.
 
     source: the opened source dataset.
     dataset: the output dataset.

@@ -235,12 +235,13 @@ def parse_absl_boolean(text: str) -> bool:
 
 
 def parse_absl_integer(text: str) -> int:
-    """Convert the text of a flag's value to an integer, for argparse. It may be hexadecimal (0x) or octal
-    (0o).
+    """Convert the text of a flag's value to an integer, for argparse.
+
+    It may be hexadecimal (0x) or octal (0o).
     """
     base = {"0o": 8, "0x": 16}.get(text[:2], 10) if len(text) > 2 else 10
     try:
-        # limits all numbers, because Python limits only the digits of decimal numbers
+        # This limits the digits of all numbers, because Python itself limits only those of decimal numbers.
         if len(text) <= MOST_DIGITS:
             return int(text, base)
     except ValueError:

@@ -17,9 +17,9 @@ def add_extract_settings(
     parser.add_argument(
         "--extractor",
         choices=(*EXTRACTORS, *SPELLINGS),
-        help="version of wikiextractor whose text to reproduce: 3.1.0, or 2.75 (also called mlperf), with "
-        f"which MLPerf's published data were made (commit {VERSIONS['mlperf'][:7]}); NVIDIA's and Habana's "
-        f"scripts use commit 6408a430, which gives the same text ({extractor_default})",
+        help="version of wikiextractor whose text to reproduce: 3.1.0, or 2.75, which is also called mlperf "
+        f"({extractor_default}). MLPerf's published data were made with commit {VERSIONS['mlperf'][:7]} of "
+        "version 2.75. NVIDIA's and Habana's scripts use commit 6408a430, which gives the same text",
     )
     parser.add_argument(
         "--date",
@@ -38,9 +38,10 @@ def add_extract_settings(
         action="append",
         type=_parse_page_id,
         metavar="ID",
-        help="leave out the page with this id, an article or a template; may be repeated. For pages that "
-        f"take too much work, at which extraction ends with an error (native: {MAX_WORK >> 30} GiB of text "
-        f"handled; python: {LIMITS.cpu_seconds:g} CPU seconds or {LIMITS.memory_bytes >> 30} GiB of memory)",
+        help="leave out the article or template whose page has this id; may be repeated. Meant for a page "
+        "that exceeds a limit and so ends the extraction with an error. Limits for a page: with --engine "
+        f"native {MAX_WORK >> 30} GiB of text handled, with --engine python {LIMITS.cpu_seconds:g} CPU "
+        f"seconds or {LIMITS.memory_bytes >> 30} GiB of memory",
     )
 
 

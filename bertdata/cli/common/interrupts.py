@@ -60,8 +60,9 @@ class Interrupts:
         self._raise_again(signum, frame)
 
     def _raise_again(self, signum: int, frame: FrameType | None) -> None:
-        """Raise Interrupt for the signal that arrived. If a module is being imported, set a timer to try
-        again later.
+        """Raise Interrupt for the signal that arrived.
+
+        If a module is being imported, set a timer to try again later.
 
         This method is also the handler of SIGALRM, which the timer sends.
         """

@@ -218,8 +218,9 @@ def add_workers(parser: argparse._ActionsContainer) -> None:
 
 
 def add_overwrite(parser: argparse._ActionsContainer) -> None:
-    """Add --overwrite, which allows the output to replace a file of another type. Input files are never
-    replaced.
+    """Add --overwrite, which allows the output to replace a file of another type.
+
+    Input files are never replaced.
     """
     parser.add_argument(
         "--overwrite",

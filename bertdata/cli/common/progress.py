@@ -25,8 +25,9 @@ class Progress:
         return self
 
     def _start_bar(self) -> None:
-        """Show the progress bar. The package rich is imported only here, because it is not needed without a
-        terminal.
+        """Show the progress bar.
+
+        The package rich is imported only here, because it is not needed without a terminal.
         """
         from rich.console import Console
         from rich.progress import (

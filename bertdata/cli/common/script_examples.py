@@ -1,7 +1,7 @@
-"""Creation of examples as the original BERT scripts do it, for ``create-pretraining-data`` and ``like``.
+"""Creation of examples as BERT's original scripts do it, for ``create-pretraining-data`` and ``like``.
 
-The scripts accept comma-separated lists of file names and patterns, and they check few bounds of their
-settings.
+The scripts are create_pretraining_data.py of Google, MLPerf and Graphcore. They accept comma-separated lists
+of file names and patterns, and they check few bounds of their settings.
 """
 
 from contextlib import ExitStack
@@ -52,7 +52,7 @@ class FileNames:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptSettings(BertSettings):
-    """Settings of BERT's examples, with the loose bounds that the original scripts have.
+    """Settings of BERT's examples, with the loose bounds of BERT's original scripts.
 
     max_predictions_per_seq may be 0 or larger than the sequence length.
 
@@ -87,8 +87,8 @@ def make_files(
 
     With two outputs, the first gets examples 0, 2, 4, ... and the second gets examples 1, 3, 5, ...
 
-    overwrite: True allows an output to replace an existing file that is not a TFRecord file, as the scripts
-        do.
+    overwrite: True allows an output to replace an existing file that is not a TFRecord file, as BERT's
+        original scripts do.
     """
     inputs = find_inputs(names.inputs, names.flags[0])
     outputs = _split_names(names.flags[1], names.outputs)
@@ -128,8 +128,9 @@ def _report_lost_text(name: str, lost: int | None, tokens: int, settings: Script
 
 
 def clip_probability(value: float) -> float:
-    """Return the value limited to the range from 0 to 1. The scripts accept other values and treat them like
-    0 or 1.
+    """Return the value limited to the range from 0 to 1.
+
+    BERT's original scripts accept values outside of this range. They treat them like 0 or like 1.
     """
     return min(max(value, 0.0), 1.0)
 
@@ -145,9 +146,9 @@ def _split_names(flag: str, names: str) -> list[str]:
 def find_inputs(names: str, flag: str = "--input_file") -> list[str]:
     """Return the files that a comma-separated list of patterns means. The files of each pattern are sorted.
 
-    The scripts do not sort the files, and they include hidden files. Like the scripts, this function
-    continues if a pattern matches no file, but it prints a warning. Raises MissingInputError if no pattern
-    matches a file.
+    BERT's original scripts do not sort the files, and they include hidden files. If a pattern matches no
+    file, they silently continue. This function continues too, but prints a warning. Raises MissingInputError
+    if no pattern matches a file.
     """
     found: list[str] = []
     for pattern in _split_names(flag, names):
@@ -192,8 +193,8 @@ def _make_examples(
 
 
 def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:
-    """Load a vocabulary, which may lack [PAD], because the scripts always pad with id 0 and never look [PAD]
-    up.
+    """Load a vocabulary, which may lack [PAD], because BERT's original scripts always pad with id 0 and never
+    look [PAD] up.
     """
     required = tuple(token for token in SPECIAL_TOKENS if token != "[PAD]")
     vocabulary = parse_vocabulary(storage.read_bytes(path), path, dialect, required)
@@ -205,8 +206,9 @@ def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:
 
 
 def _print_folded_warnings(warnings: list[str]) -> None:
-    """Print the warnings. From each group of similar warnings, print the first and a line that counts the
-    others.
+    """Print the warnings.
+
+    From each group of similar warnings, print the first and a line that counts the others.
     """
     folded = FoldedWarnings()
     print_warnings([*filter(folded.is_first, warnings), *folded.summarise_others()])

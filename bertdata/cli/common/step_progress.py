@@ -39,8 +39,9 @@ class StepProgressDisplay:
         self._last = now
 
     def _format_line(self, last: StepProgress, now: StepProgress) -> str:
-        """Return the line to print for a report if there is no bar. An empty text means that nothing is
-        printed.
+        """Return the line to print for a report if there is no bar.
+
+        An empty text means that nothing is printed.
         """
         if not self._tenths or not now.total:
             return now.finished

@@ -78,8 +78,9 @@ def add_segment_settings(
 
 
 def add_part_settings(parser: argparse._ActionsContainer) -> None:
-    """Add the flags for settings of parts that are made from records. Flags that are not given have the value
-    None.
+    """Add the flags for settings of parts that are made from records.
+
+    Flags that are not given have the value None.
     """
     items = [item for item in fields(PartSettings) if item.name in _PART_FIELDS]
     _add_flags(parser, (*items, *fields(RecordSettings), *fields(SelectionSettings)))

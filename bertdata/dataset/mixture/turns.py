@@ -10,13 +10,13 @@ that was named first. This is Webster's method of apportionment (Balinski and Yo
 therefore keeps the order of the others among themselves.
 
 With up to three sources, the number of turns of a source before any place n differs from its share n w / W by
-less than one. From four sources on no rule can guarantee both this and the independence. The shares then take
-precedence: if midpoints miss them, the other rule is used.
+less than one. From four sources on, no rule can guarantee both this limit and an order that does not depend
+on other sources. The limit then takes precedence: if midpoints exceed it, the rule of deadlines is used.
 
 **Deadlines.** Turn j may come from place floor(j W / w) on, and must come before place ceil((j + 1) W / w).
-Among the turns that may come, the one with the earliest deadline is next. Among equal deadlines, the one that
-is first by midpoints. This always meets all deadlines (earliest deadline first is optimal for unit tasks), so
-the shares hold for any number of sources.
+Among the turns that may come, the turn with the earliest deadline is next. If several turns have this
+deadline, the turn with the earliest midpoint is next. This rule always meets all deadlines (earliest deadline
+first is optimal for unit tasks), so the shares hold for any number of sources.
 
 This module imports NumPy.
 """
@@ -40,8 +40,9 @@ def find_turns(weights: tuple[int, ...]) -> "Turns":
 
 
 class Turns:
-    """The order of turns in a mixture. It tells which source supplies each place, and with which of its
-    turns.
+    """The order of turns in a mixture.
+
+    It tells which source supplies each place, and with which of its turns.
 
     weights: positive integers, one for each source.
     """

@@ -23,8 +23,9 @@ _WEIGHTED = re.compile(rf"(.*\S)(\s*)\*(\s*)({_NUMBER})", re.ASCII | re.DOTALL)
 
 
 def split_weighted(paths: str) -> list[tuple[str, str | None]]:
-    """Split a text of paths at commas or ``+`` signs. Return each path with its weight, which follows the
-    last ``*``.
+    """Split a text of paths at commas or ``+`` signs.
+
+    Return each path with its weight, which follows the last ``*``.
 
     The weight is None if the path has none. Text that is the path of an existing file is not split, even if
     it contains a comma or ``+``. ``part-*1`` is a glob pattern if it matches a file and no path ``part-``
@@ -77,8 +78,9 @@ def find_weights(paths: str) -> tuple[int, ...]:
 
 
 def make_whole_weights(sources: Sequence[tuple[str, Weight]]) -> tuple[int, ...]:
-    """Return the smallest integers that have the same ratio as the weights. For example, 0.7 and 0.3 give 7
-    and 3.
+    """Return the smallest integers that have the same ratio as the weights.
+
+    For example, 0.7 and 0.3 give 7 and 3.
 
     sources: name and weight of each source.
 

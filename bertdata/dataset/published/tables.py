@@ -35,12 +35,12 @@ def list_table_names() -> list[str]:
 
 
 def load_table(name: str) -> list[PublishedFile]:
-    """Load the rows of a table, in order.
+    """Load the rows of a table, in the order of its file.
 
     name: name of a built-in table, or path of a .tsv file.
 
-    Raises UsageError for an unknown name and lists the known names. Raises InputError for a file that is not
-    such a table.
+    Raises UsageError for an unknown name and lists the known names. Raises InputError for a file that does
+    not have the columns label, bytes, md5 and paths.
     """
     if name.endswith(".tsv"):
         return _parse_table(decode_table(storage.read_bytes(name), name), name)

@@ -37,8 +37,9 @@ class TorchExamples(IterableDataset[Any]):
         self._epoch = SharedEpoch(data)
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch, whose masks are used from the next iteration on. The Trainer of transformers calls
-        this.
+        """Set the epoch, whose masks are used from the next iteration on.
+
+        The Trainer of transformers calls this.
         """
         self._epoch.set(epoch)
 
@@ -50,8 +51,9 @@ class TorchExamples(IterableDataset[Any]):
 
 
 class TorchExamplesByNumber(Dataset[Any]):
-    """The examples as a map-style dataset, for a DataLoader that shuffles or has a sampler. It can be
-    pickled.
+    """The examples as a map-style dataset, for a DataLoader that shuffles or has a sampler.
+
+    It can be pickled.
     """
 
     def __init__(self, data: OpenedDataset, objective: str | None) -> None:

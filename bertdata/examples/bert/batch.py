@@ -45,7 +45,7 @@ class BertExampleOfWords(BertExample):
     """BertExample that also stores where words start.
 
     word_starts: one item per id. It is 1 if a word starts at this id, at each special token and at the id
-    right after a special token, else 0.
+        right after a special token, else 0.
     """
 
     word_starts: list[int]

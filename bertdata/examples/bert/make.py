@@ -25,7 +25,7 @@ def make_bert_examples(
     seed random_seed.
 
     batch_type: class of the returned batches, BertBatch or BertBatchOfWords, which also stores where words
-    start.
+        start.
     """
     native = use_native(engine or default_engine())
     maker = NativeExamples if native else ReferenceExamples

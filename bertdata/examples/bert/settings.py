@@ -15,9 +15,9 @@ class DialectRules:
     """How one program for BERT's data makes pairs of segments and masks.
 
     own_next_label: the label if ten draws of a random document all gave the example's own document. 1 means
-    that segment B counts as random, 0 that it counts as following A.
+        that segment B counts as random, 0 that it counts as following A.
     fills_predictions: True gives long examples additional masks, so that at most ``max_seq_length -
-    max_predictions_per_seq`` ids stay unmasked, as in Graphcore's program.
+        max_predictions_per_seq`` ids stay unmasked, as in Graphcore's program.
     """
 
     own_next_label: Literal[0, 1] = 1
@@ -49,7 +49,10 @@ class BertSettings(ExampleSettings):
         "put the masked tokens of an example before all others, as Graphcore's program does (TFRecord only)",
         record="container",
     )
-    masks: bool = setting(True, "mask token ids; without masks, examples are masked when they are loaded")
+    masks: bool = setting(
+        True,
+        "mask token ids; --no-masks: write examples without masks, which are masked when they are loaded",
+    )
     mask_share: float = repeat_setting(MaskingSettings, "mask_share")
     random_share: float = repeat_setting(MaskingSettings, "random_share")
     kept_share: float = repeat_setting(MaskingSettings, "kept_share")

@@ -21,8 +21,9 @@ class LabelledExample(Example):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LabelledBatch(ExampleBatch):
-    """N labelled examples without padding. In example i, the first ``first_lengths[i]`` ids belong to segment
-    A.
+    """N labelled examples without padding.
+
+    In example i, the first ``first_lengths[i]`` ids belong to segment A.
     """
 
     example_type: ClassVar[type[Example]] = LabelledExample
@@ -51,8 +52,9 @@ class ScoredExample(Example):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ScoredBatch(ExampleBatch):
-    """N scored examples without padding. In example i, the first ``first_lengths[i]`` ids belong to segment
-    A.
+    """N scored examples without padding.
+
+    In example i, the first ``first_lengths[i]`` ids belong to segment A.
 
     Columns can only hold integers. Each score is therefore stored as the upper and lower 16 bits of a 32-bit
     float, which keeps it exact.

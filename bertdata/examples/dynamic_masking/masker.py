@@ -114,8 +114,9 @@ class Masker:
         lengths: number of ids of each example.
         draws: random stream of each example and share of its ids to mask.
         word_starts: for each id 1 if a word starts there, else 0. None if the vocabulary says which ids
-        continue a word.
-        DatasetError if an id is outside the vocabulary.
+            continue a word.
+
+        Raises DatasetError if an id is outside the vocabulary.
         """
         words = self._select_word_starts(word_starts)
         positions, labels = np.zeros((2, len(starts), self.settings.max_predictions_per_seq), np.int32)
@@ -139,8 +140,9 @@ class Masker:
         return masks
 
     def _select_word_starts(self, word_starts: Array | None) -> Array | None:
-        """Return the word starts as bytes if whole words are masked. Otherwise return None, because the masks
-        do not depend on them.
+        """Return the word starts as bytes if whole words are masked.
+
+        Otherwise return None, because the masks do not depend on them.
         """
         if not self.settings.whole_word_mask:
             return None
@@ -209,7 +211,7 @@ class Masker:
 
 
 def make_masker(vocabulary: Vocabulary, settings: MaskingSettings, engine: Engine | None = None) -> Masker:
-    """Make a masker for one vocabulary. SettingsError if no masks can be drawn with these settings."""
+    """Make a masker for one vocabulary. Raises SettingsError if no masks can be drawn with these settings."""
     check_loading(settings)
     return Masker(prepare_masking_rules(vocabulary, settings), engine or default_engine())
 
@@ -231,7 +233,7 @@ def _flatten_columns(batch_type: type[ExampleBatch], found: Mapping[str, Array])
     another.
 
     found: arrays by name of the column. The array of a column has the shape (N, P). The array under the name
-    of its end offsets has the number of used items of each example.
+        of its end offsets has the number of used items of each example.
     """
     made: dict[str, Array] = {}
     for ends, items in batch_type.ragged().items():

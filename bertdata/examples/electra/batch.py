@@ -19,8 +19,9 @@ class ElectraExample(Example):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ElectraBatch(ExampleBatch):
-    """N unmasked examples without padding. In example i, the first ``first_lengths[i]`` ids belong to segment
-    A.
+    """N unmasked examples without padding.
+
+    In example i, the first ``first_lengths[i]`` ids belong to segment A.
     """
 
     example_type: ClassVar[type[Example]] = ElectraExample

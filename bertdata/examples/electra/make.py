@@ -12,12 +12,13 @@ from bertdata.records import Documents, MadeExamples, Vocabulary
 
 
 class ElectraMaker:
-    """Makes the examples of all inputs of a run, one input after another. All draws come from one random
-    stream.
+    """Makes the examples of all inputs of a run, one input after another.
+
+    All draws come from one random stream.
 
     inputs: number of inputs of the run.
     order: indices of the inputs in the order in which ELECTRA's program reads them. An index counts the
-    inputs sorted by name.
+        inputs sorted by name.
     """
 
     def __init__(

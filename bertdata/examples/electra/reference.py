@@ -32,7 +32,7 @@ class ReferenceStream:
     Both continue from one input to the next.
 
     inputs: number of inputs. ELECTRA's program first shuffles the order of its inputs, so this stream makes
-    the same draws.
+        the same draws.
     """
 
     def __init__(self, settings: ElectraSettings, inputs: int = 1) -> None:

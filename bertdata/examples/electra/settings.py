@@ -14,7 +14,7 @@ class ElectraSettings(ExampleSettings):
     """Settings that, together with the text and the vocabulary, determine the bytes of ELECTRA's examples.
 
     as_original: True writes exactly the files that ELECTRA's program writes, when it runs as a single process
-    over a directory with the same input files.
+        over a directory with the same input files.
     """
 
     objective: str = setting("electra", "training objective of the examples")

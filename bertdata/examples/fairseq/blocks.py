@@ -21,10 +21,11 @@ def make_fairseq_blocks(ids: Array, ends: Array, breaks: str, tokens_per_sample:
     ids: ids of all lines. Each line ends with ``</s>``. A blank line is ``</s>`` alone.
     ends: index in ids where each line ends.
     breaks: where blocks may end: "none" (anywhere), "complete" (after lines), "complete_doc" (after lines and
-    at the end of a document) or "eos" (after every line). A line that is longer than a block becomes a block
-    that is too long, unless breaks is "none".
+        at the end of a document) or "eos" (after every line). A line that is longer than a block becomes a
+        block that is too long, unless breaks is "none".
     tokens_per_sample: most ids of a block, ``<s>`` included.
-    SettingsError if breaks is unknown or tokens_per_sample is below 2.
+
+    Raises SettingsError if breaks is unknown or tokens_per_sample is below 2.
     """
     if breaks not in BREAKS:
         raise SettingsError(f"blocks is {breaks!r}, expected one of {', '.join(BREAKS)}")

@@ -97,8 +97,9 @@ def make_fairseq_masker(
     layout: largest sizes of the dataset's examples.
     release: the release of fairseq to reproduce, one of ``streams.RELEASES``.
     weights: weight of each id when a random token is drawn, for fairseq's ``freq_weighted_replacement``. None
-    gives all ids except the first four the same weight.
-    SettingsError if fairseq does not support the vocabulary, the examples or the settings.
+        gives all ids except the first four the same weight.
+
+    Raises SettingsError if fairseq does not support the vocabulary, the examples or the settings.
     """
     check_loading(replace(settings, max_predictions_per_seq=1))
     check_dictionary(vocabulary, release)
@@ -138,7 +139,7 @@ def _check_examples(layout: ShardLayout, release: str) -> None:
 def _find_most_masks(settings: MaskingSettings, layout: ShardLayout, release: str) -> int:
     """Return the most masked positions that the longest example of the layout can get.
 
-    SettingsError if max_predictions_per_seq is set and smaller.
+    Raises SettingsError if max_predictions_per_seq is set and smaller than this number.
     """
     longest, asked = layout.max_seq_length, settings.max_predictions_per_seq
     needed = longest if settings.whole_word_mask else compute_most_masks(longest, settings.masked_lm_prob)

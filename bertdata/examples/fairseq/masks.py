@@ -6,9 +6,10 @@ The random draws of one example are, in this order:
 1. A number u in [0, 1). k = int(rate x n / multiple + u) units are chosen.
 2. choice(n, k) without replacement: the units where masks start. Each mask covers ``multiple`` units.
 3. Unless random_share and kept_share are both 0: a number for each of the n units. A chosen unit whose number
-   is below their sum does not become [MASK].
-4. If both shares are above 0: another number for each of the n units. Such a unit keeps its ids if the number
-   is below kept_share / (kept_share + random_share), else its ids become random.
+  is below the sum of both shares does not become [MASK].
+4. If both shares are above 0: another number for each of the n units. A chosen unit that does not become
+  [MASK] keeps its ids if the number is below kept_share / (kept_share + random_share), else its ids become
+  random.
 5. For each id of a random unit, ascending: a number. The random id is the first whose cumulative share is
    above it.
 
@@ -32,7 +33,7 @@ class FairseqRules:
     """Settings of fairseq's masks, prepared for one dictionary.
 
     limits: for each id, the share of random tokens that are this id or an earlier one
-    (``compute_cumulative_shares``).
+        (``compute_cumulative_shares``).
     begins_word: one byte per id, 1 if the id begins a word. None means that ids are masked one by one.
     multiple: number of consecutive units (ids or words) that each mask covers.
     """
@@ -109,8 +110,9 @@ def split_into_units(ids: list[int], begins_word: bytes | None) -> list[tuple[in
 def _draw_unmasked(
     chosen: set[int], count: int, rules: FairseqRules, stream: MaskStream
 ) -> tuple[set[int], set[int]]:
-    """Draw which of the chosen units keep their ids, and which get random ids. The other chosen units become
-    [MASK].
+    """Draw which of the chosen units keep their ids, and which get random ids.
+
+    The other chosen units become [MASK].
     """
     share = rules.random_share + rules.kept_share
     if share <= 0:

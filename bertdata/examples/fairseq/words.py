@@ -36,7 +36,7 @@ def find_word_begins(vocabulary: Vocabulary) -> bytes:
 
     The four special ids and ``madeupword...`` always begin a word. For other tokens it depends on the
     tokeniser. A token begins a word if it starts with a blank (GPT-2), does not start with ## (BERT), or
-    starts with U+2581 (SentencePiece). SettingsError if the tokens do not show where words begin.
+    starts with U+2581 (SentencePiece). Raises SettingsError if the tokens do not show where words begin.
     """
     begins = _find_word_rule(vocabulary)
     return bytes(

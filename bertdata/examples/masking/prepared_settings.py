@@ -20,12 +20,12 @@ class MaskingRules:
 
     mask: id of the token [MASK].
     replacements: ids from which random tokens are drawn. These are all tokens of the vocabulary, special
-    tokens included, as in Devlin et al. 2018.
+        tokens included, as in Devlin et al. 2018.
     never_masked: one byte per id, 1 if the id is never masked.
     continues_word: one byte per id, 1 if the id continues the word before it. All bytes are 0 if the
-    vocabulary does not show it.
+        vocabulary does not show it.
     needs_starts: True if whole words are masked, but the vocabulary does not show where words start. The
-    examples must then store it.
+        examples must then store it.
     """
 
     settings: MaskingSettings
@@ -87,7 +87,7 @@ def starts_of(
 ) -> Buffer | None:
     """Return the documents' word starts if masking whole words or a column of the examples needs them.
 
-    Returns None if nothing needs them, or if the vocabulary already says which ids continue a word.
+    Returns None if nothing needs them, or if the vocabulary already says which ids continue a word. Raises
     SettingsError if they are needed but unknown.
     """
     is_column = has_group(batch_type, WORD_STARTS)
@@ -104,8 +104,9 @@ def compute_draw_limit(share: float) -> int:
 
 
 def find_role_ids(vocabulary: Vocabulary, roles: tuple[str, ...]) -> frozenset[int]:
-    """Return the ids of the special tokens with these roles, such as "cls". Roles without a token are
-    ignored.
+    """Return the ids of the special tokens with these roles, such as "cls".
+
+    Roles without a token are ignored.
     """
     found = {token for role in roles if role != "pad" and (token := getattr(vocabulary, role)) is not None}
     # A vocabulary may have a token spelled [PAD] without declaring it as its padding token.

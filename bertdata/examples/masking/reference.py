@@ -9,9 +9,9 @@ or twice to decide what replaces it, and once more if it is a random token.
 at load: Words are drawn one by one, no more than needed. Then each masked position, in ascending order, draws
 once to decide what replaces it, and once more if it is a random token.
 
-In files the order is that of the original program, so the files have the same bytes. Its drawback is that all
-examples share one random stream, so they must be masked in order. At load each example has a separate random
-stream and can be masked independently.
+In files the order is that of BERT's original program, so the files have the same bytes. Its drawback is that
+all examples share one random stream, so they must be masked in order. At load each example has a separate
+random stream and can be masked independently.
 """
 
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,7 @@ def mask_in_file(
     """
     words = words_of(original, rules, starts)
     # All words are shuffled, even if only a few are masked, because the number of random draws must be the
-    # same as in the original program.
+    # same as in BERT's original program.
     stream.shuffle(words)
     taken = _take_words(iter(words), compute_masks_wanted(rules.settings, len(original)))
     # Replacements are drawn in the order in which the positions were chosen, so they must not be sorted here.
@@ -108,7 +108,8 @@ def words_of(ids: list[int], rules: MaskingRules, starts: Starts = None) -> list
         is_beside = bool(words) and words[-1][-1] == position - 1
         if starts is None:
             # With joins_over_special a piece continues the last word even if a special token is between them,
-            # so "light [SEP] ##house" is one word. This is how the original programs mask examples in files.
+            # so "light [SEP] ##house" is one word. The original programs of BERT and ALBERT mask examples in
+            # files in this way.
             follows = is_beside or (bool(words) and rules.settings.joins_over_special)
             joins = follows and rules.continues_word[token]
         else:

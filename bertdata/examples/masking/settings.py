@@ -21,19 +21,20 @@ _ROUNDING = 1e-9  # The sum of the shares may differ from 1 by this much, becaus
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MaskingSettings:
-    """Settings of an example's masks, in files (``bertdata create``) and at load. The defaults are for
-    loading.
+    """Settings of an example's masks, in files (``bertdata create``) and at load.
+
+    The defaults are for loading.
 
     masked_lm_prob: share of ids to mask.
     max_predictions_per_seq: most masks in an example. ``most_unmasked`` can require more.
     mask_counts: how many ids are masked. "fixed" masks the share masked_lm_prob of an example's ids, special
-    tokens counted too, rounded half to even, but at least one id. "drawn" masks each id with the probability
-    masked_lm_prob. It is only available at load.
+        tokens counted too, rounded half to even, but at least one id. "drawn" masks each id with the
+        probability masked_lm_prob. It is only available at load.
     never_masked: roles of the special tokens that cannot be masked.
     joins_over_special: True if a word continues after a token that cannot be masked, as in the original
-    programs. It matters only if whole words are masked.
+        programs of BERT and ALBERT. It matters only if whole words are masked.
     most_unmasked: most ids that may stay unmasked, for Graphcore. Longer examples get more masks. None means
-    no limit.
+        no limit.
     """
 
     masked_lm_prob: float = setting(0.15, "share of an example's token ids to mask", least=0, most=1)
@@ -80,8 +81,9 @@ class MaskingSettings:
 
     @property
     def kept_of_unchanged(self) -> float:
-        """Probability that a masked id which does not become [MASK] is kept. Otherwise it becomes a random
-        id.
+        """Probability that a masked id which does not become [MASK] is kept.
+
+        Otherwise it becomes a random id.
         """
         rest = self.kept_share + self.random_share
         return self.kept_share / rest if rest else 1.0

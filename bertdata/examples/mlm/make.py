@@ -26,7 +26,7 @@ def make_blocks(
     own random stream. At the end the examples are shuffled with the seed random_seed.
 
     batch_type: class of the returned batches, MlmBatch or MlmBatchOfWords, which also stores where words
-    start.
+        start.
     """
     native = use_native(engine or default_engine())
     maker = NativeBlocks if native else ReferenceBlocks

@@ -15,7 +15,7 @@ class MlmSettings(ExampleSettings):
     """Settings that, together with the text and the vocabulary, determine the bytes of masked blocks.
 
     max_predictions_per_seq: most masked positions in an example. 0 means the number of masks that a full
-    block gets from masked_lm_prob.
+        block gets from masked_lm_prob.
     """
 
     objective: str = setting("mlm", "training objective of the examples")
@@ -34,7 +34,10 @@ class MlmSettings(ExampleSettings):
     random_share: float = repeat_setting(MaskingSettings, "random_share")
     kept_share: float = repeat_setting(MaskingSettings, "kept_share")
     whole_word_mask: bool = repeat_setting(MaskingSettings, "whole_word_mask")
-    masks: bool = setting(True, "mask token ids; without masks, examples are masked when they are loaded")
+    masks: bool = setting(
+        True,
+        "mask token ids; --no-masks: write examples without masks, which are masked when they are loaded",
+    )
 
     def __post_init__(self) -> None:
         super(MlmSettings, self).__post_init__()

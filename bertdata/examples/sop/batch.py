@@ -28,7 +28,7 @@ class SopBatch(ExampleBatch):
 
     first_lengths: number of ids of segment A with its special tokens, ``[CLS] A [SEP]``.
     word_starts: one item per id. It is 1 where a word of the unmasked text starts, and at [CLS] and [SEP],
-    else 0.
+        else 0.
     positions: masked positions, ascending. Example i has ``positions[mask_ends[i-1]:mask_ends[i]]``.
     labels: the original id at each masked position.
     order_labels: 1 if the segments are swapped or B is random, else 0.

@@ -23,7 +23,7 @@ class NgramMasker(Masker):
     """Masks n-grams of words in examples whose ids belong to one vocabulary. It can be pickled.
 
     limits: cumulative probabilities of the numbers of words in an n-gram (``ngram_limits``). Empty to mask
-    single words.
+        single words.
     """
 
     def __init__(self, rules: MaskingRules, limits: list[float], engine: Engine) -> None:
@@ -50,12 +50,11 @@ def make_ngram_masker(
     of_data: Mapping[str, Any],
     engine: Engine | None = None,
 ) -> NgramMasker:
-    """Make the object that masks n-grams for one vocabulary. SettingsError if no n-grams can be drawn.
+    """Make the object that masks n-grams for one vocabulary. Raises SettingsError if no n-grams can be drawn.
 
     settings: settings of the masks at load.
-    of_data: the settings in the dataset's manifest, empty if it has none. They determine the lengths of
-    n-grams.
-    Whole words are masked if ``settings`` or ``of_data`` asks for it.
+    of_data: the settings in the dataset's manifest, empty if the dataset has no manifest. They determine the
+        lengths of n-grams. Whole words are masked if ``settings`` or ``of_data`` asks for it.
     """
     check_loading(settings)
     defaults = SopSettings()

@@ -17,7 +17,7 @@ def make_sop_examples(
 
     As for BERT, the documents are shuffled and then read dupe_factor times. At the end the examples are
     shuffled. All random numbers come from one stream with the seed random_seed, except the lengths of
-    n-grams, which have a separate stream. SettingsError if it is unknown where words start.
+    n-grams, which have a separate stream. Raises SettingsError if it is unknown where words start.
     """
     if vocabulary.continues_word is None and documents.word_starts is None:
         raise SettingsError(f"{vocabulary.name}: sop needs a tokeniser that tells where words start")

@@ -29,7 +29,8 @@ def compute_ngram_limits(longest: int, *, favors_shorter: bool) -> list[float]:
     """Return the cumulative probabilities of the numbers of words in an n-gram, from 1 word to ``longest``.
 
     favors_shorter: True makes n words have a probability proportional to 1/n. False reverses the
-    probabilities, so that longer n-grams are more probable.
+        probabilities, so that longer n-grams are more probable.
+
     For up to 7 words the results are exactly the numbers with which NumPy's ``choice`` compares its draw.
     """
     shares = _normalise_shares([1 / n for n in range(1, longest + 1)])

@@ -41,8 +41,9 @@ class SopObjective(Objective):
         of_data: Mapping[str, Any],
         engine: Engine | None = None,
     ) -> "Masker":
-        """Return the object that masks n-grams at load. The dataset's settings determine the n-grams'
-        lengths.
+        """Return the object that masks n-grams at load.
+
+        The dataset's settings determine the n-grams' lengths.
         """
         from bertdata.examples.sop.load_masker import make_ngram_masker
 

@@ -30,7 +30,8 @@ class SopSettings(ExampleSettings):
     )
     random_next_sentence: bool = setting(
         False,
-        "give half of the pairs a random second segment, as in BERT (default: swap their two segments)",
+        "give half of the pairs a random second segment, as in BERT (default: swap the two segments of "
+        "half of the pairs)",
     )
     ngram: int = setting(3, "most consecutive words that are masked together", least=1, most=LONGEST_NGRAM)
     favor_shorter_ngram: bool = setting(
@@ -46,7 +47,10 @@ class SopSettings(ExampleSettings):
     mask_share: float = repeat_setting(MaskingSettings, "mask_share")
     random_share: float = repeat_setting(MaskingSettings, "random_share")
     kept_share: float = repeat_setting(MaskingSettings, "kept_share")
-    masks: bool = setting(True, "mask token ids; without masks, examples are masked when they are loaded")
+    masks: bool = setting(
+        True,
+        "mask token ids; --no-masks: write examples without masks, which are masked when they are loaded",
+    )
 
     def __post_init__(self) -> None:
         super(SopSettings, self).__post_init__()

@@ -33,9 +33,9 @@ class SpanBatch(ExampleBatch):
     positions: masked positions, ascending. Block i has ``positions[mask_ends[i-1]:mask_ends[i]]``.
     labels: the original id at each masked position.
     left_boundaries: for each span, the position on its left from which its ids are predicted. Block i has
-    ``left_boundaries[span_ends[i-1]:span_ends[i]]``.
-    right_boundaries: the same position on the right of each span.
-    The ids to predict from a span's boundaries are the masked positions from its left to its right boundary.
+        ``left_boundaries[span_ends[i-1]:span_ends[i]]``.
+    right_boundaries: for each span, the position on its right from which its ids are predicted. The ids to
+        predict from a span's boundaries are the masked positions from its left to its right boundary.
     """
 
     example_type: ClassVar[type[Example]] = SpanExample
@@ -57,7 +57,7 @@ class SpanExampleOfWords(SpanExample):
     """SpanExample that also stores where words start.
 
     word_starts: one item per id. It is 1 if a word starts at this id, at each special token and at the id
-    right after a special token, else 0.
+        right after a special token, else 0.
     """
 
     word_starts: list[int]

@@ -19,7 +19,7 @@ def cut_text_into_blocks(documents: Documents, longest: int, *, as_original: boo
     sentence.
 
     as_original: True drops a sentence that is too long, as SpanBERT's program does. If it is the last
-    sentence of its document, the block before it is dropped too.
+        sentence of its document, the block before it is dropped too.
     """
     for sentences in _list_sentences(documents):
         cut = _cut_as_original(sentences, longest) if as_original else _cut_keeping_all(sentences, longest)

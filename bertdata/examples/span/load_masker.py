@@ -93,11 +93,11 @@ def make_span_masker(
     of_data: Mapping[str, Any],
     engine: Engine | None = None,
 ) -> SpanMasker:
-    """Make the object that masks spans for one vocabulary. SettingsError if no spans can be drawn.
+    """Make the object that masks spans for one vocabulary. Raises SettingsError if no spans can be drawn.
 
     settings: settings of the masks at load.
-    of_data: the settings in the dataset's manifest, empty if it has none. They determine the lengths and the
-    boundaries of spans.
+    of_data: the settings in the dataset's manifest, empty if the dataset has no manifest. They determine the
+        lengths and the boundaries of spans.
     """
     check_loading(settings)
     if settings.mask_counts != "fixed":

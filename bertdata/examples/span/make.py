@@ -30,7 +30,7 @@ def make_spans(
     order of the text.
 
     batch_type: class of the returned batches, SpanBatch or SpanBatchOfWords, which also stores where words
-    start.
+        start.
     """
     native = use_native(engine or default_engine())
     maker = NativeSpans if native else ReferenceSpans

@@ -25,7 +25,7 @@ class SpanRules:
     lengths: cumulative probabilities of the number of words in a span, from ``shortest`` words on.
     mask_limit: an id becomes [MASK] if the random number drawn for it, in [0, 1), is below this limit.
     random_limit: an id becomes random if its number is below this limit, but not below mask_limit. Otherwise
-    it stays.
+        it stays.
     by_id: True draws a number for each id of a span. False draws one number for the whole span.
     are_external: True if a span's boundaries are the ids next to it. False if they are its first and last id.
     """
@@ -97,8 +97,9 @@ def draw_spans(word_starts: Sequence[int], rules: SpanRules, stream: SpanStream)
 
 
 def _find_words(anchor: int, words: int, word_starts: Sequence[int]) -> range:
-    """Return the positions of ``words`` consecutive words. The first word is the one that contains the
-    anchor.
+    """Return the positions of ``words`` consecutive words.
+
+    The first word is the one that contains the anchor.
     """
     # For example, with the word starts [1, 0, 1, 1, 0], 2 words from the anchor 1 are the word at 0 and 1 and
     # the word at 2, which together are range(0, 3).
@@ -155,11 +156,11 @@ def replace_spans(
 
 
 def find_boundaries(spans: list[Span], size: int, *, are_external: bool) -> list[tuple[int, int]]:
-    """Return the positions of the left and the right boundary of each span from which ids can be predicted.
+    """Return the positions of the left and the right boundary of each span that has boundaries.
 
     size: number of ids in the block.
     are_external: True takes the ids next to the span. A span at either end of the block is then left out.
-    False takes the span's first and last id.
+        False takes the span's first and last id.
     """
     if not are_external:
         return [(start, stop - 1) for start, stop in spans]

@@ -19,6 +19,7 @@ class SpanSettings(ExampleSettings):
     """Settings that, together with the text and the vocabulary, determine the bytes of masked spans.
 
     max_predictions_per_seq: 0 means the number of masks that a full block gets from masked_lm_prob.
+
     The names ``replacement`` and ``endpoints``, and the names of their choices, are those of SpanBERT's
     program.
     """
@@ -39,7 +40,11 @@ class SpanSettings(ExampleSettings):
     shortest_span: int = setting(1, "fewest words in a masked span", least=1)
     longest_span: int = setting(10, "most words in a masked span", least=1)
     geometric_p: float = setting(
-        0.2, "each length of a span is 1 - p times as likely as the length before it", above=0, most=1
+        0.2,
+        "p of the geometric distribution of span lengths: spans of n + 1 words are 1 - p times as "
+        "likely as spans of n words",
+        above=0,
+        most=1,
     )
     replacement: str = setting(
         "span",
@@ -51,7 +56,10 @@ class SpanSettings(ExampleSettings):
         "boundaries of a span. external: the ids just outside it; internal: its first and last ids",
         ENDPOINTS,
     )
-    masks: bool = setting(True, "mask token ids; without masks, examples are masked when they are loaded")
+    masks: bool = setting(
+        True,
+        "mask token ids; --no-masks: write examples without masks, which are masked when they are loaded",
+    )
 
     def __post_init__(self) -> None:
         super(SpanSettings, self).__post_init__()

@@ -31,8 +31,9 @@ class SquadBatch(ExampleBatch):
 
     first_lengths: number of ids of the question with its special tokens, ``[CLS] question [SEP]``.
     answer_starts: position of the answer's first token. 0 if this example does not contain the whole answer,
-    or if no answers were read.
-    answer_ends: position of the answer's last token, or 0 in the same cases.
+        or if no answers were read.
+    answer_ends: position of the answer's last token. 0 if this example does not contain the whole answer, or
+        if no answers were read.
     impossible: 1 if the question has no answer, else 0.
     """
 

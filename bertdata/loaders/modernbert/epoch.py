@@ -92,8 +92,9 @@ class ModernBertEpoch:
         return self._sequences.take(packed.numbers, self._settings.max_seq_len)
 
     def mask(self, packed: PackedBatch, ids: Array) -> MaskedCells:
-        """Arrange the ids of a packed batch in padded rows and mask them. The results have the shape (rows,
-        width).
+        """Arrange the ids of a packed batch in padded rows and mask them.
+
+        The results have the shape (rows, width).
         """
         return self.masks.draw(ids, packed.token_ends, self._settings.width)
 

@@ -36,7 +36,7 @@ class ModernBertLoader(Iterator[Batch]):
     """Iterator over the batches of one rank (process of distributed training).
 
     It never ends, unless a single ``epoch`` is asked for. As in the original program, sequences at the end of
-    an epoch are lost if they do not fill a batch. DatasetError if an epoch has no full batch at all.
+    an epoch are lost if they do not fill a batch. Raises DatasetError if an epoch has no full batch at all.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class ModernBertLoader(Iterator[Batch]):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue after the batch at which ``state_dict`` returned this state.
 
-        SettingsError if the state belongs to another dataset or to other settings.
+        Raises SettingsError if the state belongs to another dataset or to other settings.
         """
         current = self.state_dict()
         for name in ("format", "data", "settings", "ids"):
@@ -151,7 +151,7 @@ def find_spans(packed: PackedBatch, width: int) -> tuple[list[Array], list[int]]
     tokens, counts = np.diff(packed.token_ends, prepend=0), np.diff(packed.row_ends, prepend=0)
     # The numbers of all rows are computed in one array. A row has one number for each sequence, one for the
     # leading 0, and one for the width if it has padding.
-    # for each row, the index in that array after its last number
+    # ends: for each row, the index in that array after the row's last number.
     ends = np.cumsum(counts + 1 + (tokens < width))
     firsts = np.insert(ends[:-1], 0, 0)
     numbers = np.zeros(int(ends[-1]), np.int32)

@@ -20,7 +20,7 @@ class MaskedCells(NamedTuple):
     labels: the original id of each cell to predict, and IGNORED for all others.
     attention: 1 for a cell with text, 0 for padding.
     redrawn: how many integers were drawn again, because otherwise some integers would be more probable than
-    others.
+        others.
     tokens: number of cells without padding.
     """
 

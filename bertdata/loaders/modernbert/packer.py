@@ -36,7 +36,7 @@ class Packer:
     """Packs sequences into batches of rows with room for ``width`` ids each.
 
     lengths: number of ids of each sequence, in the epoch's order, at most ``width``. Sequences without ids
-    are skipped.
+        are skipped.
     batch_size: number of sequences that are read from the source at a time.
     buffer_size: most sequences that may have been read without being in a row yet.
     """
@@ -56,8 +56,9 @@ class Packer:
         self._taken, self._buffer = state.taken, deque(state.waiting)
 
     def pack(self, rows: int) -> PackedRows | None:
-        """Pack the next batch into this many rows. Return None if not every row gets a sequence, at the
-        epoch's end.
+        """Pack the next batch into this many rows.
+
+        Return None if not every row gets a sequence, at the epoch's end.
 
         Each sequence goes to the row with the least room that is sufficient, and among equal rows to the
         first. A sequence that fits into no row waits for the next batch.

@@ -31,19 +31,20 @@ class ModernBertSettings:
 
     batch_size: number of sequences that are read from the source at a time (``device_train_batch_size``).
     micro_batch_size: number of sequences of full length that fit into one row
-    (``device_train_microbatch_size``).
+        (``device_train_microbatch_size``).
     max_seq_len: most ids of a sequence. Longer sequences are cut.
     mask_prob: share of the positions to predict.
     order_seed: seed of the order in epoch 0. In later epochs the epoch's number is added.
     mask_seed: seed of the masks in epoch 0. In later epochs the epoch's number is added.
     shuffle: True puts the examples of each epoch in a random order.
     drop_last: what happens if the examples do not divide evenly among the ranks. True drops some, False
-    repeats some.
+        repeats some.
     buffer_size: most sequences that may have been read without being in a row yet. None means five batches.
     rank: number of this rank (process of distributed training), from 0.
     world: number of ranks.
     warmup: warm-up of the batch size. None means that all batches have the full size.
-    SettingsError names the setting that is out of range.
+
+    Raises SettingsError, which names the setting that is out of range.
     """
 
     batch_size: int

@@ -161,8 +161,9 @@ class BarChart(Chart):
             panel.legend(fontsize="small", frameon=False)
 
     def _shorten_tick(self, name: str) -> str:
-        """Return the text that the axis shows for a name. For a range such as "9 to 16", it is the first
-        number.
+        """Return the text that the axis shows for a name.
+
+        For a range such as "9 to 16", it is the first number.
         """
         return _shorten(name.partition(" to ")[0] if self.numeric else name)
 

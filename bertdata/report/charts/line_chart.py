@@ -98,8 +98,9 @@ class LineChart(Chart):
             hits.set_gid(f"hit-{number}")
 
     def table(self) -> DataTable:
-        """Return the points as a table with a column for each line. Of long lines, only evenly spaced points
-        are shown.
+        """Return the points as a table with a column for each line.
+
+        Of long lines, only evenly spaced points are shown.
         """
         xs = sorted({x for line in self.lines for x in line.xs})
         chosen = _choose_evenly(xs, _MOST_ROWS)

@@ -72,8 +72,9 @@ class _WordReader:
         self._has_blanks = vocabulary is not None and vocabulary.kind in ("bpe", "unigram")
 
     def make_passage(self, kept: KeptExample) -> Passage:
-        """Return an example as readable text with marked words. The first line that ``bertdata show`` prints
-        is added.
+        """Return an example as readable text with marked words.
+
+        The first line that ``bertdata show`` prints is added.
         """
         example, kind = kept.example, kept.batch_type
         objective = find_objective(kept.layout.objective)

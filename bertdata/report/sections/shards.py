@@ -26,8 +26,9 @@ class _Sizes(NamedTuple):
 
 
 def make_shards_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
-    """Return the section. All its numbers are exact, because they come from the manifest or from the file
-    sizes.
+    """Return the section.
+
+    All its numbers are exact, because they come from the manifest or from the file sizes.
     """
     blocks = (
         *place_side_by_side(datasets, _make_blocks),
@@ -90,8 +91,9 @@ def _make_blocks(numbers: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def _make_table(unit: str, by_name: dict[str, int]) -> DataTable:
-    """Return a table of the shards. If there are many, it has only those whose sizes are furthest from the
-    mean.
+    """Return a table of the shards.
+
+    If there are many, it has only those whose sizes are furthest from the mean.
     """
     mean = sum(by_name.values()) / len(by_name)
     rows = [

@@ -112,7 +112,7 @@ def _find_blank_lines(lines: StoredLines) -> Array:
 def make_lines(batch: ExampleBatch, start: int, record: RecordCheck) -> tuple[Array, Array]:
     """Convert blocks to lines by removing the start token of each block.
 
-    Returns the ids of all lines, and for each line the index after its last id. ShardError for a block
+    Returns the ids of all lines, and for each line the index after its last id. Raises ShardError for a block
     without a start token, or with nothing after it.
 
     start: id of the start token.

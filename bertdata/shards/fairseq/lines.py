@@ -88,8 +88,9 @@ class LinesFile:
         return StoredLines(ids=self._read_ids(0, int(self.ends[-1]) if len(self) else 0), ends=self.ends)
 
     def _read_ids(self, start: int, count: int) -> Array:
-        """Read ``count`` ids, from the id with the index ``start`` on. ShardError if the file ends too
-        early.
+        """Read ``count`` ids, from the id with the index ``start`` on.
+
+        Raises ShardError if the file ends too early.
         """
         item = np.dtype(f"<{self.kind}")
         ids = np.empty(count, item)
@@ -105,12 +106,15 @@ class LinesFile:
 
 
 def read_lines(file: IO[bytes], name: str) -> StoredLines:
-    """Read all lines of a ``.bin``. ShardError if the file and its ``.idx`` are damaged or do not match."""
+    """Read all lines of a ``.bin``.
+
+    Raises ShardError if the file and its ``.idx`` are damaged or do not match.
+    """
     return open_lines(file, name).read_all()
 
 
 def open_lines(file: IO[bytes], name: str) -> LinesFile:
-    """Open a ``.bin`` and the ``.idx`` next to it. ShardError if they are damaged or do not match."""
+    """Open a ``.bin`` and the ``.idx`` next to it. Raises ShardError if they are damaged or do not match."""
     path = make_index_path(name)
     if not name.endswith(BIN) or not storage.exists(path):
         raise ShardError(f"{name}: {path} is missing, which tells the lines of a .bin of fairseq's")

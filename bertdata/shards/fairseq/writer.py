@@ -18,8 +18,9 @@ from bertdata.tokens.fairseq_dictionary import compute_fairseq_ids, make_diction
 
 
 class FairseqWriter:
-    """Writer of blocks to a ``.bin``. At the end ``index`` and ``dump_dictionary`` return the files next to
-    it.
+    """Writer of blocks to a ``.bin``.
+
+    At the end ``index`` and ``dump_dictionary`` return the files next to it.
     """
 
     def __init__(self, sink: Sink, layout: ShardLayout, vocabulary: Vocabulary) -> None:

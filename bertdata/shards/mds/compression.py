@@ -33,7 +33,10 @@ class Compression:
     level: int
 
     def compress(self, data: bytes) -> bytes:
-        """Return the compressed bytes. MissingExtraError if the package for this method is not installed."""
+        """Return the compressed bytes.
+
+        Raises MissingExtraError if the package for this method is not installed.
+        """
         if self.ending == "gz":
             return gzip.compress(data, self.level, mtime=0)
         if self.ending == "bz2":
@@ -47,7 +50,7 @@ class Compression:
 def find_compression(name: str) -> Compression:
     """Find a compression by its name, such as ``zstd``, or its name and level, such as ``zstd:9``.
 
-    SettingsError if the name or the level is unknown.
+    Raises SettingsError if the name or the level is unknown.
     """
     ending, colon, digits = name.partition(":")
     levels = _LEVELS.get(ending)
@@ -60,8 +63,9 @@ def find_compression(name: str) -> Compression:
 
 
 def decompress(data: bytes, ending: str, name: str, most: int) -> bytes:
-    """Return the decompressed bytes of a shard. ShardError if the data is damaged, or larger than ``most``
-    bytes.
+    """Return the decompressed bytes of a shard.
+
+    Raises ShardError if the data is damaged, or larger than ``most`` bytes.
 
     A limit is needed because a few compressed bytes can expand to very many.
 
@@ -82,7 +86,7 @@ def decompress(data: bytes, ending: str, name: str, most: int) -> bytes:
 
 
 def _decompress_up_to(data: bytes, ending: str, most: int) -> bytes | None:
-    """Return the decompressed bytes. None if there are more than ``most``."""
+    """Return the decompressed bytes. Returns None if there are more than ``most``."""
     if ending in ("gz", "bz2"):
         opened: Any = gzip.GzipFile if ending == "gz" else bz2.BZ2File
         with opened(BytesIO(data)) if ending == "bz2" else opened(fileobj=BytesIO(data)) as file:

@@ -42,7 +42,7 @@ class MdsWriter:
 
     names: name of each example, in order. None names examples after the shard, such as ``part-0-17``.
     form: columns, compression and hashes of the shard. None means the columns that ``create`` uses. Their ids
-    have 16 bits if those of the first batch do (a vocabulary of at most 65,536 ids), otherwise 32 bits.
+        have 16 bits if those of the first batch do (a vocabulary of at most 65,536 ids), otherwise 32 bits.
     """
 
     def __init__(
@@ -96,8 +96,8 @@ class MdsReader(ShardReader):
     """Reader of the token ids in an MDS shard that any program may have written. The file must be seekable.
 
     layout: layout of the shard's dataset. None if it is unknown. A shard does not record how long examples
-    may be, so without a layout its longest example becomes the limit. It is then also compared with the
-    ``index.json`` in its directory.
+        may be, so without a layout its longest example becomes the limit. It is then also compared with the
+        ``index.json`` in its directory.
     """
 
     layout: ShardLayout

@@ -35,7 +35,7 @@ Writers begin a new shard at 2^26 bytes by default.
 def write_directory(directory: str, form: ShardForm, samples: Iterable[Mapping[str, Any]]) -> None:
     """Write samples as MDS shards into a directory, with the index that lists the shards.
 
-    All samples are held in memory. ShardError names a sample that does not fit.
+    All samples are held in memory. Raises ShardError, which names a sample that does not fit.
 
     form: columns, compression and hashes of the shards.
     samples: values by column.
@@ -93,7 +93,10 @@ def _describe_file(name: str, data: bytes, form: ShardForm) -> StoredFile:
 
 
 def read_directory(directory: str) -> Iterator[dict[str, Any]]:
-    """Yield all samples of a directory in order, as values by column. ShardError names the fault."""
+    """Yield all samples of a directory in order, as values by column.
+
+    Raises ShardError, which names the fault.
+    """
     where = storage.join(directory, INDEX_NAME)
     for entry in parse_index(storage.read_bytes(where), where):
         yield from read_samples(find_file(directory, entry), entry)
@@ -102,7 +105,7 @@ def read_directory(directory: str) -> Iterator[dict[str, Any]]:
 def read_samples(path: str, entry: IndexEntry | None = None) -> Iterator[dict[str, Any]]:
     """Yield all samples of a shard as values by column. The shard's size and hashes are checked first.
 
-    ShardError names an unreadable record.
+    Raises ShardError, which names an unreadable record.
 
     entry: the shard's entry in the index. None if there is no index.
     """
@@ -118,8 +121,8 @@ def read_samples(path: str, entry: IndexEntry | None = None) -> Iterator[dict[st
 def find_file(directory: str, entry: IndexEntry) -> str:
     """Return the path of a shard's file.
 
-    If only a copy exists that a data loader has decompressed, return the path of the copy. ShardError if
-    there is neither.
+    If only a copy exists that a data loader has decompressed, return the path of the copy. Raises ShardError
+    if there is neither.
     """
     for file in (entry.stored, entry.raw):
         path = storage.join(directory, file.basename)
@@ -134,7 +137,7 @@ def find_file(directory: str, entry: IndexEntry) -> str:
 def find_listed_entry(path: str) -> IndexEntry | None:
     """Return the shard's entry in the index in its directory.
 
-    None if there is no index, or if it does not list the shard.
+    Returns None if there is no index, or if it does not list the shard.
     """
     where = storage.join(storage.get_parent(path), INDEX_NAME)
     if not storage.exists(where):
@@ -147,7 +150,7 @@ def read_checked_shard(
 ) -> bytes:
     """Check a shard against its entry in the index and return its bytes, decompressed if necessary.
 
-    ShardError if its size or hashes differ from the entry.
+    Raises ShardError if its size or hashes differ from the entry.
 
     entry: the shard's entry in the index. None if there is no index.
     most: largest uncompressed size of a compressed shard without an entry.

@@ -20,7 +20,7 @@ NAMES = (
 def check_hashes(names: Iterable[str]) -> tuple[str, ...]:
     """Check the names of hash functions and return them sorted.
 
-    SettingsError for an unknown name, MissingExtraError if its package is missing.
+    Raises SettingsError for an unknown name, MissingExtraError if its package is missing.
     """
     found = tuple(sorted(set(names)))
     for name in found:

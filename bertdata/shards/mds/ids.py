@@ -62,8 +62,9 @@ def compute_name_sizes(stem: str, start: int, stop: int) -> Array:
 def encode_ids(
     ids: Array, ends: Array, names: Iterable[str], *, wide: bool, with_len: bool
 ) -> tuple[bytes, list[int]]:
-    """Encode ids as samples. Return the bytes of all samples, one after another, and the size of each in
-    bytes.
+    """Encode ids as samples.
+
+    Return the bytes of all samples, one after another, and the size of each in bytes.
 
     ends: for each sample, the index after its last id.
     names: name of each sample.
@@ -97,11 +98,11 @@ def encode_length(length: int) -> bytes:
 def find_id_column(form: ShardForm, ids_type: str | None = None) -> str:
     """Return the name of the column that holds the token ids.
 
-    ValueError if there is none, or if it does not hold integers.
+    Raises ValueError if there is none, or if it does not hold integers.
 
     form: the columns of the shard.
     ids_type: integer type of the ids. It is needed only if their column has the type bytes, which does not
-    show it.
+        show it.
     """
     for name in ID_COLUMNS:
         if name in form.names:
@@ -125,7 +126,7 @@ class IdDecoder:
     """Decodes the ids of many samples at once."""
 
     def __init__(self, form: ShardForm, ids_type: str | None = None) -> None:
-        """Find the column that holds the token ids. ValueError if there is none.
+        """Find the column that holds the token ids. Raises ValueError if there is none.
 
         form: the columns of the shard.
         ids_type: integer type of the ids. It is needed only if their column has the type bytes.

@@ -48,7 +48,7 @@ class ShardForm:
         return cls(names=names, types=tuple(columns[name] for name in names), **others)
 
     def find_column_types(self) -> list[ColumnType]:
-        """Return the columns' types. ValueError for a type that is unknown or unsafe."""
+        """Return the columns' types. Raises ValueError for a type that is unknown or unsafe."""
         return [_find_column_type(name, kind) for name, kind in zip(self.names, self.types, strict=True)]
 
     def as_json(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def dump_index(entries: Iterable[IndexEntry]) -> bytes:
 def parse_index(data: bytes, where: str) -> tuple[IndexEntry, ...]:
     """Parse an ``index.json`` and return the entries of its shards.
 
-    ShardError names a damaged value, or an unknown format, compression or column type.
+    Raises ShardError, which names a damaged value, or an unknown format, compression or column type.
 
     where: path of the index, for errors.
     """
@@ -142,7 +142,7 @@ def parse_index(data: bytes, where: str) -> tuple[IndexEntry, ...]:
 def parse_form(value: Any, where: str) -> ShardForm:
     """Parse the form of a shard (its columns, compression and hashes) from JSON.
 
-    ShardError names a damaged value or an unknown type.
+    Raises ShardError, which names a damaged value or an unknown type.
     """
     _check_version(value, where)
     if (format := value.get("format")) != "mds":
@@ -218,7 +218,7 @@ def _shorten_repr(value: Any) -> str:
 
 
 def find_entry(entries: Sequence[IndexEntry], basename: str) -> IndexEntry | None:
-    """Return the entry of a file, which may be compressed. None if the index does not list it."""
+    """Return the entry of a file, which may be compressed. Returns None if the index does not list it."""
     for entry in entries:
         if basename in (entry.raw.basename, entry.stored.basename):
             return entry

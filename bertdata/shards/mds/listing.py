@@ -11,8 +11,8 @@ from bertdata.shards.mds.names import INDEX_NAME, is_mds_name, load_numpy
 def list_mds_shards(directory: str, names: Sequence[str]) -> list[str]:
     """Return the shards that the MDS indexes in a directory tree list. Without an index the list is empty.
 
-    An ``index.json`` that belongs to shards of another format is ignored. ShardError for a damaged index or a
-    missing shard.
+    An ``index.json`` that belongs to shards of another format is ignored. Raises ShardError for a damaged
+    index or a missing shard.
 
     names: all files in the directory tree.
     """

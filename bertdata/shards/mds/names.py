@@ -12,7 +12,10 @@ INDEX_NAME = "index.json"
 IDS_TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 """The integer types that ids can have in a column of type bytes."""
 
-IDS_TYPE_HELP = "mds: type of the token ids (int64, uint16, ...), where the column holds bytes without a type"
+IDS_TYPE_HELP = (
+    "for MDS shards: type of the token ids, such as int64 or uint16; needed only if the ids are stored as "
+    "bytes without a type"
+)
 
 _MDS_NAME = re.compile(r"\.mds(?:\.(br|bz2|gz|snappy|zstd))?$")
 

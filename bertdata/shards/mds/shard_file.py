@@ -43,7 +43,7 @@ def encode_head(sizes: Array, form: bytes) -> bytes:
 
 
 def encode_sample(sample: Any, form: ShardForm) -> bytes:
-    """Return the bytes of a sample. ValueError names a column whose value does not fit.
+    """Return the bytes of a sample. Raises ValueError, which names a column whose value does not fit.
 
     sample: values by column.
     """
@@ -62,7 +62,10 @@ def encode_sample(sample: Any, form: ShardForm) -> bytes:
 
 
 def decode_sample(data: bytes, form: ShardForm) -> dict[str, Any]:
-    """Return the values of a sample by column. ValueError names a column whose bytes do not fit."""
+    """Return the values of a sample by column.
+
+    Raises ValueError, which names a column whose bytes do not fit.
+    """
     kinds = form.find_column_types()
     varying = sum(kind.size is None for kind in kinds)
     if len(data) < _WORD * varying:
@@ -98,7 +101,7 @@ class ShardHead:
 def read_head(file: BinaryIO, name: str) -> ShardHead:
     """Read the part of a seekable shard file that comes before its samples.
 
-    ShardError if it is damaged or truncated.
+    Raises ShardError if it is damaged or truncated.
     """
     size = file.seek(0, 2)
     file.seek(0)
@@ -136,8 +139,8 @@ def divide_by_size(sizes: Sequence[int] | Array, form: bytes, limit: int | None)
     """Divide samples among shards as MDSWriter does. Return the index of each shard's first sample.
 
     The last number of the result is the number of samples. A shard ends before the sample with which it would
-    exceed the limit. A sample larger than the limit gets a shard for itself. ValueError if this is the first
-    sample, because MDSWriter would then write an empty shard.
+    exceed the limit. A sample larger than the limit gets a shard for itself. Raises ValueError if this is the
+    first sample, because MDSWriter would then write an empty shard.
 
     sizes: size of each sample in bytes.
     form: columns, compression and hashes of the shards as JSON.

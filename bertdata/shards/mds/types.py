@@ -49,6 +49,7 @@ class ColumnType:
     size: number of bytes of a value. None if it varies.
     encode: function that converts a value to bytes.
     decode: function that converts bytes to a value.
+
     Both functions raise ValueError if the value or the bytes are not of this type.
     """
 
@@ -71,7 +72,7 @@ class ArrayType:
 
     @property
     def size(self) -> int | None:
-        """Number of bytes of a value. None if it varies."""
+        """Number of bytes of a value. It is None if it varies."""
         if self.dtype is None or self.shape is None:
             return None
         return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
@@ -79,7 +80,7 @@ class ArrayType:
     def encode(self, value: Any) -> bytes:
         """Return the bytes of an array.
 
-        ValueError if it has another type or shape than the column, or no items or no axes.
+        Raises ValueError if it has another type or shape than the column, or no items or no axes.
         """
         found = np.asarray(value)
         name = found.dtype.name
@@ -95,8 +96,9 @@ class ArrayType:
         return head + found.astype(found.dtype.newbyteorder("<"), copy=False).tobytes()
 
     def decode(self, data: bytes) -> Array:
-        """Return the array that the bytes hold, as read-only. ValueError if they hold no array of this
-        type.
+        """Return the array that the bytes hold, as read-only.
+
+        Raises ValueError if they hold no array of this type.
         """
         place, dtype, shape = 0, self.dtype, self.shape
         if dtype is None:
@@ -138,7 +140,7 @@ def _decode_shape(data: bytes, place: int) -> tuple[tuple[int, ...], int]:
 def find_type(name: str) -> ColumnType:
     """Return the column type with this name.
 
-    ValueError if it is unknown, or if it is the unsafe type for pickles.
+    Raises ValueError if it is unknown, or if it is the unsafe type for pickles.
     """
     kind, *arguments = name.split(":")
     if kind == UNSAFE:
@@ -156,7 +158,7 @@ def find_type(name: str) -> ColumnType:
 def parse_array_type(name: str) -> ArrayType:
     """Parse the name of an array type: ``ndarray``, then optionally the item type, then optionally the shape.
 
-    An example with all parts is ``ndarray:uint16:2,3``. ValueError for any other name.
+    An example with all parts is ``ndarray:uint16:2,3``. Raises ValueError for any other name.
     """
     kind, *arguments = name.split(":")
     dtype = arguments[0] if arguments else None

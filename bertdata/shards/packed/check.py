@@ -20,8 +20,9 @@ MAX_SEQUENCES = (1 << 15) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequenceCheck(RecordCheck):
-    """Checks the sequences in packed rows. Its errors name the row, and the number of the sequence in the
-    row.
+    """Checks the sequences in packed rows.
+
+    Its errors name the row, and the number of the sequence in the row.
 
     ends: for each row, the number of sequences in the batch up to its end.
     """

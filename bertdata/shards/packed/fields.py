@@ -25,7 +25,7 @@ class RowField:
     of: str
 
     def width(self, layout: ShardLayout) -> int | None:
-        """Return how many values the field has in each row. None if the number varies."""
+        """Return how many values the field has in each row. Returns None if the number varies."""
         sequences, masks = layout.sequences_per_row, layout.max_predictions_per_seq
         sizes = {
             "S": layout.max_seq_length,

@@ -95,7 +95,7 @@ class FlatReader(PackReader):
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
         """Open the file and find the layout of its rows.
 
-        objective: the examples' objective. None takes the one that the file names.
+        objective: the examples' objective. None takes the objective that the file names.
         """
         self._name = name
         self._parquet = ParquetInput(file, name)
@@ -170,7 +170,7 @@ def _decode_rows(
 ) -> PackBatch:
     """Convert an Arrow record batch to packed rows, with its integer types. The values are not checked yet.
 
-    ShardError if the lists of a row contradict each other.
+    Raises ShardError if the lists of a row contradict each other.
     """
     values: dict[str, Any] = {}
     ends: dict[str, Any] = {}
@@ -198,8 +198,8 @@ def _rebase_ends_to_batch(
 ) -> Array:
     """Convert ends that count from the start of their row to ends that count from the batch's start.
 
-    This reverses ``_rebase_ends_to_rows``. ShardError unless the last end of each row is the row's number of
-    items.
+    This reverses ``_rebase_ends_to_rows``. Raises ShardError unless the last end of each row is the row's
+    number of items.
 
     name: name of the field, for errors.
     found: the ends that count from the start of their row.

@@ -117,7 +117,8 @@ def read_grids(
 ) -> PackBatch:
     """Convert grids to packed rows and check them.
 
-    ShardError for the first row whose grids contradict each other, or have values where padding should be.
+    Raises ShardError for the first row whose grids contradict each other, or have values where padding should
+    be.
 
     arrangement: the layout in which the grids are arranged.
     fields: the fields of the file, by name.
@@ -140,7 +141,7 @@ def find_grid_layout(
 ) -> ShardLayout:
     """Return the ShardLayout of packed rows from the widths of their grids.
 
-    ShardError if no packed rows can have such widths.
+    Raises ShardError if no packed rows can have such widths.
 
     widths: width of each grid by its key.
     name: the file, for the error.
@@ -222,8 +223,8 @@ def arrange_masks(
 def count_cells_by_number(grids: Grids, used: Array, highest: Array, record: GridCheck) -> Array:
     """Return how many cells each sequence of each row has, as an array of shape (rows, most sequences).
 
-    ShardError unless the sequence numbers in a row's used cells are 1, 2 and so on, ascending and without
-    gaps.
+    Raises ShardError unless the sequence numbers in a row's used cells are 1, 2 and so on, ascending and
+    without gaps.
 
     used: True for the cells that belong to a sequence.
     highest: largest allowed sequence number of each row.

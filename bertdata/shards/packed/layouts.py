@@ -67,7 +67,7 @@ def make_pack_writer(
 ) -> PackWriter:
     """Return an object that writes packed rows to a shard.
 
-    SettingsError if the layout or the container is unknown. HDF5 and Parquet need optional packages.
+    Raises SettingsError if the layout or the container is unknown. HDF5 and Parquet need optional packages.
 
     layout: names the layout of packed rows and its sizes.
     format: name of the container.
@@ -99,7 +99,7 @@ def make_pack_writer(
 
 
 def find_layout(name: str | None) -> Layout:
-    """Return the layout of packed rows with this name. SettingsError for an unknown name."""
+    """Return the layout of packed rows with this name. Raises SettingsError for an unknown name."""
     if name not in LAYOUTS:
         raise SettingsError(f"layout {name!r} is not known, expected one of {', '.join(LAYOUTS)}")
     return LAYOUTS[name]
@@ -112,12 +112,12 @@ def make_pack_reader(
     engine: Engine | None = None,
     objective: Objective | None = None,
 ) -> PackReader | None:
-    """Return an object that reads the packed rows of a file. None if the file's rows are not packed.
+    """Return an object that reads the packed rows of a file. Returns None if the file's rows are not packed.
 
     bertdata's Parquet files name their layout in the metadata. Other files are recognised by their fields.
 
     format: name of the container.
-    objective: the examples' objective. None takes the one that the file names.
+    objective: the examples' objective. None takes the objective that the file names.
     """
     make = _READERS.get(format)
     return None if make is None else make(file, name, engine, objective)
@@ -126,9 +126,11 @@ def make_pack_reader(
 def _open_parquet(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
-    """Return a reader for a Parquet file whose metadata name the layout flat. None if they name no layout.
+    """Return a reader for a Parquet file whose metadata name the layout flat.
 
-    ShardError if they name another layout.
+    Returns None if they name no layout.
+
+    Raises ShardError if they name another layout.
     """
     packing = read_metadata(file, "packing")
     if packing is None:
@@ -143,8 +145,9 @@ def _open_parquet(
 def _open_hdf5(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
-    """Return a reader for an HDF5 file whose datasets are the fields of a packed layout. None for other
-    files.
+    """Return a reader for an HDF5 file whose datasets are the fields of a packed layout.
+
+    Returns None for other files.
     """
     names = set(read_dataset_types(file))
     named = read_objective(file)
@@ -166,8 +169,9 @@ def _open_hdf5(
 def _open_tfrecord(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
-    """Return a reader for a TFRecord file whose first record has the fields of a packed layout. None for
-    other files.
+    """Return a reader for a TFRecord file whose first record has the fields of a packed layout.
+
+    Returns None for other files.
     """
     packing = _recognise_packing(_read_field_names(file, name), "tfrecord", objective)
     if packing is None:
@@ -187,7 +191,7 @@ _READERS = {"tfrecord": _open_tfrecord, "hdf5": _open_hdf5, "parquet": _open_par
 def _choose_objective(packing: str, objective: Objective | None) -> Objective:
     """Return the objective, or the default objective if it is None.
 
-    SettingsError if the layout cannot hold the objective's examples.
+    Raises SettingsError if the layout cannot hold the objective's examples.
 
     packing: name of the layout of packed rows.
     """
@@ -197,7 +201,10 @@ def _choose_objective(packing: str, objective: Objective | None) -> Objective:
 
 
 def _read_field_names(file: IO[bytes], name: str) -> set[str]:
-    """Return the names of the fields in a TFRecord's first record. Empty if it cannot be read."""
+    """Return the names of the fields in a TFRecord's first record.
+
+    The result is empty if the record cannot be read.
+    """
     try:
         return set(decode_example(next(read_payloads(file, name), b"")))
     except (ShardError, NotAnExample):
@@ -207,7 +214,9 @@ def _read_field_names(file: IO[bytes], name: str) -> set[str]:
 
 
 def _recognise_packing(names: set[str], format: str, objective: Objective | None) -> str | None:
-    """Return the name of the packed layout whose rows have these fields. None if the rows are not packed.
+    """Return the name of the packed layout whose rows have these fields.
+
+    Returns None if the rows are not packed.
 
     If the fields are neither those of a layout nor of plain examples, the layout with the most similar fields
     is returned. Its reader then raises an error that names the fields that differ.

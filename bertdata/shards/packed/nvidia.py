@@ -194,7 +194,7 @@ def _read_sequences(
 ) -> PackBatch:
     """Convert the fields of packed rows to examples. The values are not checked yet.
 
-    ShardError if the fields of a row contradict each other.
+    Raises ShardError if the fields of a row contradict each other.
 
     rows: the fields by key, as ``schemas/packed.json`` lists the keys under ``of``.
     """
@@ -224,7 +224,7 @@ def _read_sequences(
 def _check_sums(rows: dict[str, _VaryingRows], of: str, items: str, record: RecordCheck) -> Array:
     """Return the number of items of every sequence, such as its number of ids.
 
-    ShardError unless these numbers add up, in each row, to the row's number of items.
+    Raises ShardError unless these numbers add up, in each row, to the row's number of items.
 
     of: key of the field that stores the numbers.
     items: key of the field that stores the items themselves.

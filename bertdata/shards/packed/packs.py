@@ -38,7 +38,8 @@ class PackBatch:
 class PackWriter(Protocol):
     """Interface of a writer of packed rows. ``close`` completes the file but does not close the sink.
 
-    ShardError names a row that the layout cannot hold, because it has too many ids, examples or masks.
+    Raises ShardError, which names a row that the layout cannot hold, because it has too many ids, examples or
+    masks.
     """
 
     def write(self, packs: PackBatch) -> None: ...
@@ -50,7 +51,8 @@ class PackReader(ShardReader):
     """Reader of a shard of packed rows.
 
     As a ShardReader it returns the single examples, row after row. ``len`` is the number of examples,
-    ``rows`` the number of packed rows. ShardError names the file and the row that cannot be read.
+    ``rows`` the number of packed rows. Raises ShardError, which names the file and the row that cannot be
+    read.
     """
 
     rows: int
@@ -66,8 +68,9 @@ class PackReader(ShardReader):
 
 
 class PackRegrouper:
-    """Turns batches of packed rows of any size into batches of exactly ``size`` rows. Only the last may be
-    smaller.
+    """Turns batches of packed rows of any size into batches of exactly ``size`` rows.
+
+    Only the last may be smaller.
     """
 
     def __init__(self, size: int) -> None:
@@ -116,8 +119,9 @@ def convert_packs_to_arrays(packs: PackBatch) -> PackBatch:
 
 
 def slice_packs(packs: PackBatch, start: int, stop: int) -> PackBatch:
-    """Return the rows ``start`` to ``stop - 1`` of a batch of arrays. The large columns are views of its
-    memory.
+    """Return the rows ``start`` to ``stop - 1`` of a batch of arrays.
+
+    The large columns are views of its memory.
     """
     from bertdata.examples.columns import slice_batch
 

@@ -58,7 +58,7 @@ def decode_rows(
 ) -> Iterator[Grids]:
     """Read packed rows from a TFRecord file as grids, at most ``size`` rows at a time.
 
-    ShardError names a record that cannot be read.
+    Raises ShardError, which names a record that cannot be read.
     """
     fields = load_row_fields(layout.packing or "", "tfrecord")
     file.seek(0)
@@ -109,8 +109,9 @@ def _check_values(values: Any, key: str, field: Any, layout: ShardLayout) -> lis
 
 @lru_cache(maxsize=8)
 def _make_format(layout: ShardLayout) -> Any:
-    """Return the C++ object that encodes and decodes the records. Each field gives it two columns: values and
-    ends.
+    """Return the C++ object that encodes and decodes the records.
+
+    Each field gives it two columns: values and ends.
     """
     fields = sorted(load_row_fields(layout.packing or "", "tfrecord").items())
     columns, described = [], []

@@ -33,7 +33,8 @@ class PunktTables:
         matches a period after a hyphen ("ab-.").
     collocations: pairs of words that belong together although a period is between them ("J. Walter").
     sentence_starters: words that often start a sentence.
-    contexts: for each word, how it occurred in Punkt's training text, as the sum of the flags above.
+    contexts: for each word, how it occurred in Punkt's training text, as the sum of flags such as
+        BEGINS_UPPER.
     """
 
     abbreviations: frozenset[str]

@@ -108,10 +108,10 @@ def _starts_sentence(word: _Word, context: int) -> bool | None:
     """Return True if the word starts a sentence, judging by the case of its first letter, False if it does
     not.
 
-    The case is compared with how the word occurred in Punkt's training text. Returns None if it does not
-    decide.
+    The case is compared with how the word occurred in Punkt's training text. Returns None if this comparison
+    does not decide.
 
-    context: flags that say how the word occurred there.
+    context: flags that say how the word occurred in the training text.
     """
     if word.text in _PUNCTUATION:
         return False

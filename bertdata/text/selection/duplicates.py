@@ -130,8 +130,9 @@ def find_duplicates(
     identities: Sequence[FileIdentity],
     progress: Callable[[int, int], None],
 ) -> str:
-    """Find all duplicates and write them to a file, unless an earlier run over the same input did. Returns
-    the file's path.
+    """Find all duplicates and write them to a file, unless an earlier run over the same input did.
+
+    Returns the file's path.
 
     Raises InputError for an unusable record unless the settings skip such records, and ChangedInputError for
     a file that changed during the run.

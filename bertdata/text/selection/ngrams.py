@@ -54,8 +54,9 @@ class Ngrams:
         return number
 
     def _add(self, text: str, source: int) -> int:
-        """Add the n-grams of a text to the set, with the C++ kernel or in Python. Returns the number of its
-        words.
+        """Add the n-grams of a text to the set, with the C++ kernel or in Python.
+
+        Returns the number of its words.
         """
         if self._kernel is not None:
             number: int = self._kernel.add(_encode_utf8(text), source)

@@ -1,6 +1,6 @@
 """Format the list of records that are left out of the training parts, the file removed.jsonl.
 
-The line of a record whose text record 2 of the same file also has::
+For example, this is the line of a record that has the same text as record 2 of its file::
 
     {"file": "a.jsonl", "record": 7, "id": "x", "reason": "duplicate", "of": {"file": "a.jsonl", "record": 2}}
 """
@@ -31,14 +31,14 @@ class RemovedRecord(NamedTuple):
 
 
 def describe_bad_record(record: BadRecord) -> RemovedRecord:
-    """Return the list entry of a record without a usable text."""
+    """Return the entry in removed.jsonl for a record without a usable text."""
     return RemovedRecord(record.number, record.reason, record.id, {"fault": record.fault})
 
 
 def describe_excluded_record(
     record: Record, shared: SharedNgram, files: Sequence[EvaluationFile]
 ) -> RemovedRecord:
-    """Return the list entry of a document that shares an n-gram with an evaluation file."""
+    """Return the entry in removed.jsonl for a document that shares an n-gram with an evaluation file."""
     more = {"shares": shared.words, "with": files[shared.source].name}
     return RemovedRecord(record.number, "excluded", record.id, more)
 

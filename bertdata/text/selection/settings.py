@@ -34,8 +34,8 @@ class SelectionSettings:
 
     exclude: tuple[EvaluationFile, ...] = setting(
         (),
-        "evaluation set, in any input format: leave out documents that have a run of words in common with "
-        "one of its texts; may be repeated",
+        "evaluation set, in any input format: leave out documents that share --exclude-ngram consecutive "
+        "words with a text of the set; may be repeated",
     )
     exclude_ngram: int = setting(
         13, "number of consecutive words that a document must share with an --exclude text to be left out"
@@ -47,8 +47,9 @@ class SelectionSettings:
     )
     eval_share: str | None = setting(
         None,
-        "share of the documents to hold out for evaluation, as a percentage with its sign. A hash of their "
-        "text chooses them; they go to eval-00000.txt ...",
+        "share of the documents to hold out for evaluation, as a percentage with its sign. A hash of a "
+        "document's text decides whether it is held out. Held-out documents are written to eval-00000.txt "
+        "...",
     )
 
     def __post_init__(self) -> None:

@@ -21,7 +21,11 @@ def fold_words(text: str) -> list[str]:
 
 
 def _clean_character(character: str) -> str:
-    """Return the character, "" for a control character, and an ideograph with spaces around it."""
+    """Return a character in the form in which words are split.
+
+    A control character becomes an empty text. An ideograph gets a space on both sides. Any other character
+    stays as it is.
+    """
     if character in "\0\ufffd" or characters.is_control(character):
         return ""
     return f" {character} " if characters.is_ideograph(character) else character

@@ -17,7 +17,7 @@ _LETTER, _NUMBER, _SPACE, _WORD, _NUMERIC = 1, 2, 4, 8, 16
 def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
     """Make the C++ kernel of a byte-level BPE tokeniser.
 
-    VocabularyError if the id of a token is not less than the size of the vocabulary.
+    Raises VocabularyError if the id of a token is not less than the size of the vocabulary.
     """
     ranked = sorted((rank, left, right, joined) for (left, right), (rank, joined) in bpe.merges.items())
     lengths = array("I", bytes(4 * vocabulary.size))

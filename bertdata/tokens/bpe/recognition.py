@@ -141,6 +141,7 @@ def _list_steps(step: Mapping[str, Any] | None, name: str) -> list[Mapping[str, 
     """Return the steps of a pre-tokeniser in order.
 
     The result is empty if ``step`` is None, and has one item if ``step`` is not a Sequence.
+
     name: the key under which a Sequence lists its steps.
     """
     if step is None:
@@ -168,6 +169,7 @@ def _read_added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool
     """Read the added tokens of a tokenizer.json.
 
     _UnknownSetting if ``tokenizers`` would treat any of these tokens differently from the kernel.
+
     tokens: entries of the file's key ``added_tokens``.
     ids: id of each token of the model.
     composes: True if the normaliser is NFC.
@@ -178,9 +180,9 @@ def _read_added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool
     added: list[AddedToken] = []
     for token, expected in zip(tokens, number_added_tokens(contents, ids), strict=True):
         content, normalized = token["content"], token["normalized"]
-        # ``tokenizers`` ignores the ids of added tokens in the file and numbers these tokens by itself. A
-        # file with other ids contradicts that. The class LibraryTokenizer runs such a file and reports the
-        # error.
+        # ``tokenizers`` ignores the ids of added tokens in the file and numbers these tokens by itself. If
+        # the file states other ids than ``tokenizers`` gives, the class LibraryTokenizer runs the file and
+        # reports the error.
         if not content or token["id"] != expected:
             raise _UnknownSetting(f"its added token {content!r} has another id than the library gives it")
         added.append(

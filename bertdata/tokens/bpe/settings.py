@@ -54,14 +54,14 @@ class ByteBpe:
     pattern: name of the pattern that splits text into pre-tokens (see ``PATTERNS``).
     digits: rule that separates numbers first (see ``Digits``), or None.
     prefix_space: if True, a blank is put before the text, and before the text after each added token, unless
-    there is one.
+        there is one.
     composes: True if the normaliser is NFC, which composes characters. False if there is no normaliser.
     whole_words: if True, a pre-token that is a token of the vocabulary becomes this token without any merges
-    (the setting "ignore_merges" of a tokenizer.json).
+        (the setting "ignore_merges" of a tokenizer.json).
     ids: id of each token of the model. The bytes of a token are spelled as in ``make_byte_alphabet``.
     units: for each of the 256 bytes, the id of the token that consists of this byte.
     merges: for each pair of ids, its rank and the id of the merged token. The pair with the lowest rank is
-    merged first.
+        merged first.
     added: the added tokens.
     """
 

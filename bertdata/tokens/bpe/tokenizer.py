@@ -21,9 +21,11 @@ class ByteBpeTokenizer:
     """Byte-level BPE tokeniser of a tokenizer.json.
 
     The tokens of frequent words are cached from one text to the next.
+
     parsed: the parsed file, or the settings that ``recognise_byte_bpe`` has read from it.
     between: text that is put between two sentences of a document before encoding.
-    SettingsError if the C++ kernel does not support the file.
+
+    Raises SettingsError if the C++ kernel does not support the file.
     """
 
     def __init__(
@@ -55,8 +57,10 @@ class ByteBpeTokenizer:
         """Encode several UTF-8 texts as if they were one file.
 
         Each line is a sentence, and a blank line ends a document.
+
         names: names of the texts, for error messages.
-        InputError for bytes that are not UTF-8. It names the file and the line.
+
+        Raises InputError for bytes that are not UTF-8. It names the file and the line.
         """
         texts = [replace_line_ends(text) for text in texts]
         if self._kernel is not None:
@@ -78,7 +82,7 @@ class ByteBpeTokenizer:
         """Encode each text separately, and return the position of each token in its text.
 
         A text may have no tokens.
-        UnicodeEncodeError if a text contains half a surrogate pair, which is not a character.
+        Raises UnicodeEncodeError if a text contains half a surrogate pair, which is not a character.
         """
         data = [text.encode() for text in texts]
         if self._kernel is not None:

@@ -17,7 +17,7 @@ class BpeToken(NamedTuple):
     """A token with its position in the text.
 
     start, stop: range of the characters whose bytes are in the token. A token may contain only some bytes of
-    a character.
+        a character.
     starts_word: True for the first token of a pre-token, and for an added token.
     """
 

@@ -61,7 +61,7 @@ class DirectoryTokens:
 
     tokens: the tokens in the order in which transformers adds them.
     named: the special token of each key, such as "mask_token". The class of the tokeniser supplies a default
-    for a key that the files do not mention.
+        for a key that the files do not mention.
     """
 
     tokens: tuple[DirectoryToken, ...]
@@ -77,6 +77,7 @@ def read_added_tokens(
     listed in added_tokens.json and tokenizer.json, and special_tokens_map.json says which are special.
     Special tokens that are not listed anywhere are appended. The ids in the files only determine the order of
     the tokens, because ``tokenizers`` numbers added tokens by itself.
+
     files: files of the directory.
     defaults: special tokens of the tokeniser's class by key, such as "mask_token".
     known: texts of added tokens that the tokeniser already has.
@@ -109,7 +110,7 @@ def add_tokens(
 
     known: tokens that are added first.
     more: tokens that are added afterwards. If a token is added twice, it keeps its id and gets the later
-    flags.
+        flags.
     vocabulary: ids of the model's tokens.
     """
     tokens: dict[str, DirectoryToken] = {}
@@ -166,7 +167,10 @@ def _read_added_tokens_json(files: ModelFiles, settings: Mapping[str, Any]) -> d
 
 
 def _read_tokenizer_json(files: ModelFiles) -> dict[int, DirectoryToken]:
-    """Return the added tokens of the directory's tokenizer.json by id. Empty if there is no such file."""
+    """Return the added tokens of the directory's tokenizer.json by id.
+
+    The result is empty if there is no such file.
+    """
     parsed = files.tokenizer_json
     if parsed is None:
         return {}
@@ -235,9 +239,10 @@ def _get_token_text(token: Any) -> Any:
 def _make_token(value: Any, where: str, name: str, *, special: bool = False) -> DirectoryToken:
     """Convert a token in a JSON file to a DirectoryToken.
 
-    The file has the text of the token, or an object with its text and flags. VocabularyError for other
+    The file has the text of the token, or an object with its text and flags. Raises VocabularyError for other
     values. Without the flag ``normalized``, a special token is searched for in the original text, and any
     other token in the normalised text.
+
     where: path of the file, for error messages.
     name: key of the token in the file, for error messages.
     special: if True, the token is special even if its flags say otherwise.

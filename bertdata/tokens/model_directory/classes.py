@@ -40,9 +40,9 @@ class TokenizerClass:
     defaults: text of each special token by its key, such as "cls_token".
     needed: keys of the special tokens that must not be null.
     make_steps: function that makes the model, normaliser, pre-tokeniser and decoder from the files of a
-    directory and the special tokens.
+        directory and the special tokens.
     make_processor: function that makes the post-processor. None means that the post-processor of the
-    directory's tokenizer.json is used.
+        directory's tokenizer.json is used.
     """
 
     defaults: Mapping[str, str]
@@ -211,7 +211,8 @@ def _read_switch(files: ModelFiles, name: str, default: bool | None) -> bool | N
 
     name: key of the setting.
     default: value if the file does not have the key. If it is None, the setting may also be null.
-    VocabularyError for any other value.
+
+    Raises VocabularyError for any other value.
     """
     value = files.tokenizer_config.get(name, default)
     if isinstance(value, bool) or value is default is None:
@@ -225,7 +226,9 @@ def _read_json_model(files: ModelFiles, name: str, kind: str) -> Parts | None:
     """Return the model in the directory's tokenizer.json, or None if there is no such file.
 
     name: name of the tokeniser's class.
-    kind: type of model that this class needs. VocabularyError if the file has another type.
+    kind: type of model that this class needs.
+
+    Raises VocabularyError if the file has another type.
     """
     parsed = files.tokenizer_json
     if parsed is None:
@@ -244,6 +247,7 @@ def _read_words(files: ModelFiles, name: str) -> dict[str, int]:
     """Read vocab.txt, and return the id of each token.
 
     As in ``tokenizers``, white space is removed only at the end of each line.
+
     name: name of the tokeniser's class, for error messages.
     """
     data = files.read(VOCABULARY_NAME)

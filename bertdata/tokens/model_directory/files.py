@@ -53,7 +53,7 @@ class ModelFiles:
     def read(self, name: str) -> bytes | None:
         """Return the content of a file in the model's directory, or None if there is no such file.
 
-        VocabularyError if the file is too large.
+        Raises VocabularyError if the file is too large.
         """
         path = self.find_path(name)
         return None if path is None else read_bounded_file(path)
@@ -61,7 +61,7 @@ class ModelFiles:
     def read_object(self, name: str) -> dict[str, Any] | None:
         """Return the content of a JSON file in the model's directory, or None if there is no such file.
 
-        VocabularyError if the file contains anything other than a JSON object.
+        Raises VocabularyError if the file contains anything other than a JSON object.
         """
         if name not in self._objects:
             data = self.read(name)
@@ -97,7 +97,7 @@ class ModelFiles:
 def read_bounded_file(path: str) -> bytes:
     """Return the content of a file.
 
-    VocabularyError if the file has more than LARGEST_BYTES.
+    Raises VocabularyError if the file has more than LARGEST_BYTES.
     """
     size = storage.read_size(path)
     if size > LARGEST_BYTES:
@@ -112,7 +112,7 @@ def read_directory_version(directory: str) -> tuple[int, ...]:
     """Return numbers that change when one of the tokeniser's files in a local directory is changed or
     replaced.
 
-    Empty for a remote directory.
+    The result is empty for a remote directory.
     """
     if storage.is_remote(directory):
         return ()

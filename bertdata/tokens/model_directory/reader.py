@@ -34,7 +34,7 @@ class ModelTokenizer:
     named: text of each special token by its key, such as "mask_token".
     own_file: path of the directory's own tokenizer.json if it describes the same tokeniser, otherwise None.
     vocabulary: the directory's vocab.txt if this file and its casing describe the same tokeniser, otherwise
-    None. The original programs of BERT can read such a file too.
+        None. The original programs of BERT can read such a file too.
     """
 
     directory: str
@@ -51,8 +51,9 @@ class ModelTokenizer:
 def read_model_tokenizer(directory: str) -> ModelTokenizer:
     """Read the tokeniser that AutoTokenizer of transformers 5 makes from a model's directory.
 
-    MissingInputError if the directory has no tokeniser.
-    VocabularyError if transformers refuses the directory, or if the class of its tokeniser is not known here.
+    Raises MissingInputError if the directory has no tokeniser.
+    Raises VocabularyError if transformers refuses the directory, or if the class of its tokeniser is not
+    known here.
     """
     files = ModelFiles(directory)
     _check_directory(files)
@@ -79,9 +80,11 @@ def matches_class(files: ModelFiles, name: str, settings: Mapping[str, Any]) -> 
     """Return True if a class of tokeniser gives the same result as the directory's tokenizer.json.
 
     Differences between their segment numbers are ignored.
+
     name: name of the class.
     settings: content of tokenizer_config.json, in which the name of the class is replaced.
-    VocabularyError if the class cannot make a tokeniser from the directory.
+
+    Raises VocabularyError if the class cannot make a tokeniser from the directory.
     """
     named = ModelFiles(files.directory)
     named.replace_object(TOKENIZER_CONFIG_NAME, {**settings, "tokenizer_class": name})

@@ -84,7 +84,7 @@ def find_class(files: ModelFiles) -> str | None:
     """Return the name of the tokeniser's class, or None if the directory names neither a class nor a model.
 
     If the name is an alias of another class, the result is the name of that class.
-    VocabularyError if the tokeniser is a program in the directory itself.
+    Raises VocabularyError if the tokeniser is a program in the directory itself.
     """
     settings = files.tokenizer_config
     _refuse_own_program(files)

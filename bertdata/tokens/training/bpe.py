@@ -39,6 +39,7 @@ def train_bpe(
 
     The result is the same in every process: among equally frequent pairs, ``tokenizers`` merges the pair with
     the lowest ids first.
+
     text: text to learn from.
     size: largest number of tokens, including the special tokens.
     lower_case: convert the text to lower case.

@@ -14,7 +14,7 @@ _OLDEST = {"tokenizers": (0, 20), "sentencepiece": (0, 2)}
 def import_tokenizers() -> Any:
     """Import the tokenizers library, and limit it to one thread.
 
-    MissingExtraError if the library is not installed, or if its version is too old.
+    Raises MissingExtraError if the library is not installed, or if its version is too old.
     """
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     return _import_package("tokenizers", "train-vocab")
@@ -23,7 +23,7 @@ def import_tokenizers() -> Any:
 def import_sentencepiece() -> Any:
     """Import the package sentencepiece.
 
-    MissingExtraError if the package is not installed, or if its version is too old.
+    Raises MissingExtraError if the package is not installed, or if its version is too old.
     """
     return _import_package("sentencepiece", "train-vocab --kind unigram")
 

@@ -72,7 +72,8 @@ def parse_vocabulary_manifest(data: bytes, where: str) -> VocabularyManifest:
     """Parse the manifest of a vocabulary.
 
     where: name of the file, for error messages.
-    ManifestError says what is wrong with the manifest.
+
+    Raises ManifestError, which says what is wrong with the manifest.
     """
     value = parse_checked(data, where, "vocabulary_manifest")
     (file,) = parse_entries([value["file"]], where)

@@ -52,9 +52,11 @@ def number_special_tokens(kind: Kind, special: Sequence[str] = ()) -> SpecialTok
 
     WordPiece has BERT's special tokens, all before the learned tokens. The other kinds have RoBERTa's special
     tokens, of which the mask gets the last id of the vocabulary.
+
     special: values of ``--special``. ``ROLE=TOKEN`` replaces the token of a role. Any other value is an
-    additional token, whose id comes after those of the other tokens in ``first``.
-    SettingsError for an empty token, or for a token that is named twice.
+        additional token, whose id comes after those of the other tokens in ``first``.
+
+    Raises SettingsError for an empty token, or for a token that is named twice.
     """
     roles = dict(_BERT if kind == "wordpiece" else _ROBERTA)
     more = []

@@ -55,8 +55,10 @@ class VocabularyText(Protocol):
         The command ``create`` encodes documents in the same form. A slice ends at the end of a document, or
         before white space inside it. Therefore no word is cut, and none of the pre-tokens that GPT-2's
         pattern gives.
+
         on_read: called with the number of bytes read since the last call.
-        InputError if a file cannot be read.
+
+        Raises InputError if a file cannot be read.
         """
         ...
 
@@ -145,7 +147,8 @@ def _decode_block(
 
     path: path of the file, for error messages.
     final: whether the file ends after this block.
-    InputError for bytes that are not UTF-8. It names the file and the line.
+
+    Raises InputError for bytes that are not UTF-8. It names the file and the line.
     """
     try:
         return decoder.decode(block, final=final)
@@ -164,6 +167,7 @@ def _split_lines(blocks: Iterable[str]) -> Iterator[str]:
 
     A line is cut at a blank, which is dropped. When the lines of a document are joined by blanks later, the
     blank is there again.
+
     blocks: the text in pieces.
     """
     rest = ""
@@ -230,7 +234,8 @@ def read_record_texts(
     """Yield the text of each record in the record files.
 
     on_read: called with the size of each piece of a file in bytes, after the records of the piece.
-    InputError for the first bad record, unless the settings say that bad records are skipped.
+
+    Raises InputError for the first bad record, unless the settings say that bad records are skipped.
     ChangedInputError after the last record if a file was changed in the meantime.
     """
     with require_unchanged(plan.identities):

@@ -37,8 +37,9 @@ def train_tokenizer(
     keep_accents: for WordPiece, keep the accents of lower-cased text. The other kinds always keep accents.
     on_read: called with the number of bytes read since the last call.
     on_counted: called with the counts of all words, before training begins.
-    SettingsError if the special tokens and the single characters alone are more than ``size`` tokens.
-    InputError if the text cannot be read or has no words.
+
+    Raises SettingsError if the special tokens and the single characters alone are more than ``size`` tokens.
+    Raises InputError if the text cannot be read or has no words.
     """
     check_vocabulary_size(size)
     trainers: dict[str, Callable[..., Any]] = {

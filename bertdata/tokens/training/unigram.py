@@ -57,6 +57,7 @@ def train_unigram(
     """Learn a Unigram vocabulary, and return a ``tokenizers.Tokenizer`` that uses it.
 
     The special tokens in the result are not marked as special yet.
+
     text: text to learn from.
     size: largest number of tokens, including the special tokens.
     lower_case: convert the text to lower case.
@@ -102,6 +103,7 @@ def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str])
     """Learn at most ``size`` pieces (tokens) from words, and return them in the order of falling probability.
 
     Every character of the words is one of the pieces.
+
     words: count of each word. The words contain no blanks.
     special: special tokens, which must not be pieces.
     """
@@ -156,7 +158,7 @@ def _choose_replacements(characters: set[str]) -> dict[str, str]:
     """Choose a replacement for each character that sentencepiece uses itself.
 
     characters: all characters of the text. A replacement is a private-use character that is not among them.
-    The search goes downwards from the last code point of Unicode.
+        The search goes downwards from the last code point of Unicode.
     """
     unused = (chr(point) for point in range(0x10FFFD, 0xE000, -1) if chr(point) not in characters)
     return {character: next(unused) for character in _RESERVED_CHARACTERS if character in characters}
@@ -166,6 +168,7 @@ def _format_rows(words: Mapping[str, int], table: Mapping[int, str]) -> Iterator
     """Yield the rows that sentencepiece reads, each with a word and its count, sorted by word.
 
     They are sorted so that the result of the training does not depend on the order of the text.
+
     table: replacements of characters in the words, for ``str.translate``.
     """
     for word in sorted(words):

@@ -44,6 +44,7 @@ def warn_of_unused_special_tokens(special: SpecialTokens, lower_case: bool, name
 
     BERT's tokeniser splits the spelling of such a token into several words, so the token is never found. A
     token with a role (such as [CLS]) does not matter, because the command ``create`` inserts it.
+
     name: name of the vocabulary file.
     """
     dialect = find_dialect("google")

@@ -29,7 +29,7 @@ class WordCounts:
     longest: the longest of these words.
     special: number of occurrences of each special token in the text.
     divisor: 1 if the whole text was counted. If ``counts`` is a sample of the text, the sample contains about
-    one of every ``divisor`` words.
+        one of every ``divisor`` words.
     """
 
     counts: Mapping[str, int]
@@ -64,6 +64,7 @@ def count_words(
     """Count the words of a text that comes in slices (pieces of limited size).
 
     The memory in use grows with the number of different words, not with the length of the text.
+
     slices: the text.
     units: function that splits a slice into units, at positions that are never inside a word.
     split: function that splits a unit into words. It is slow, so its results for short units are cached.
@@ -131,6 +132,7 @@ def repeat_words(counts: Mapping[str, int], spell: Callable[[str], str] = str) -
     """Yield texts that contain each word as often as it occurs, separated by blanks and sorted by word.
 
     The library ``tokenizers`` does not accept counts, so it has to count the words in these texts again.
+
     spell: function that returns the spelling of a word in these texts.
     """
     for word in sorted(counts):

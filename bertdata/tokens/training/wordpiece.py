@@ -49,6 +49,7 @@ def train_vocabulary(
 
     The special tokens come first. Very long words, which the tokeniser turns into [UNK], are not learned
     from.
+
     text: text to learn from.
     size: largest number of tokens, including the special tokens.
     lower_case: convert the text to lower case.
@@ -135,6 +136,7 @@ def _learn_wordpiece(
     ids.
 
     ``tokenizers`` runs in a single thread, so that the result is always the same.
+
     text: text of the words, for an error message.
     """
     if not words.counts:

@@ -36,8 +36,8 @@ class DatedArticles:
     articles: the articles as they are on the day ``settings.day``.
     file_sizes: sizes in bytes of the complete files that these articles fill.
     pages: XML of each page whose article may change with the day, by index in ``articles``. If templates are
-    not expanded, these are the pages with a word that starts with ``CURRENT``. If templates are expanded,
-    these are all pages that call a template.
+        not expanded, these are the pages with a word that starts with ``CURRENT``. If templates are expanded,
+        these are all pages that call a template.
     """
 
     settings: ExtractorSettings
@@ -101,7 +101,7 @@ def extract_first_articles(
     """Extract the articles at the start of a dump. Only temporary files are written.
 
     has_enough: function that is called with the sizes of the complete files so far. The extraction stops when
-    it returns True. If templates are expanded, the whole dump is read first to collect them.
+        it returns True. If templates are expanded, the whole dump is read first to collect them.
     engine: "native" for the C++ kernels, "python" for Python, None for the kernels if they are built.
     workers: number of threads (for the kernels) or processes (for Python).
     progress: function that is called from time to time to show progress.

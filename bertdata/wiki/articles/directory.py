@@ -24,7 +24,7 @@ class ArticlesDirectory:
     dump: path or URL of the dump.
     dump_bytes: size of the dump in bytes.
     day: day that replaces ``{{CURRENTDAY}}`` and similar words. None if it must be found in the pages of the
-    dump.
+        dump.
     """
 
     def __init__(self, directory: str, dump: str, dump_bytes: int, settings: ExtractSettings) -> None:
@@ -79,7 +79,7 @@ class ArticlesDirectory:
         files: manifest entries of the files with articles.
         dump_md5: md5 of the dump.
         left_out: ids of pages that were found in the dump and left out, as the user asked. If an id in
-        ``skip_pages`` of the settings is not among them, this is reported as a fault.
+            ``skip_pages`` of the settings is not among them, this is reported as a fault.
         release: if True, end the run and remove its unfinished files.
         """
         missing = [number for number in self.settings.skip_pages if number not in left_out]

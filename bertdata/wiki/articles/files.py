@@ -114,7 +114,7 @@ def make_file_name(number: int) -> str:
     """Return the name of a file with articles.
 
     number: number of the file, from 0. The names are ``AA/wiki_00`` to ``AA/wiki_99``, then ``AB/wiki_00``
-    and so on.
+        and so on.
     """
     directory, file = divmod(number, _FILES_PER_DIRECTORY)
     first, second = divmod(directory, _LETTERS)

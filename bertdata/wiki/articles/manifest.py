@@ -20,7 +20,7 @@ class ArticlesManifest(NamedTuple):
 
     source: name, size and md5 of the dump.
     settings: the keys date (None: day of the dump's newest revision), templates, max_page_bytes, and
-    skip_pages if pages were left out.
+        skip_pages if pages were left out.
     extractor: name and version of the program whose output is reproduced.
     """
 
@@ -75,6 +75,7 @@ def make_plan_terms(
     """Return the run's terms: everything that determines the output, except the content of the dump.
 
     A run can continue an interrupted run only if their terms are the same.
+
     dump: path or URL of the dump.
     dump_bytes: size of the dump in bytes.
     settings: settings of the extraction, in JSON form.
@@ -124,6 +125,7 @@ def read_manifest_terms(data: bytes, where: str) -> dict[str, Any]:
     manifest.
 
     The caller compares them with the terms of a new run.
+
     where: path of the manifest, for error messages.
     """
     return parse_articles_manifest(data, where).terms()

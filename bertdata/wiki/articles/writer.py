@@ -204,6 +204,7 @@ class ArticleWriter:
         """Store a note about a complete file, with the report and the progress at its end.
 
         The report and the progress are in the same note, so that an interruption cannot separate them.
+
         entry: manifest entry of the file.
 
         Raises ChangedInputError if the dump has changed since the run began.

@@ -37,6 +37,7 @@ def read_bzip2(
     """Decompress a bzip2 file. Yields each piece of text with the number of bytes of the file read so far.
 
     All checksums are verified.
+
     name: path of the file, for error messages.
 
     Raises InputError with the offset if the file is truncated or damaged.

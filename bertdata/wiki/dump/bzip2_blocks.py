@@ -91,7 +91,7 @@ def find_blocks(
 
     name: path of the file, for error messages.
     start: byte of the file at which the search starts. Only blocks that start at this byte or later are
-    found, so that every block of a file belongs to exactly one of several ranges.
+        found, so that every block of a file belongs to exactly one of several ranges.
 
     Raises InputError if the file is not bzip2, or ends too early.
     """

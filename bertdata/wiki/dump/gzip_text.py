@@ -14,6 +14,7 @@ def read_gzip(file: BinaryIO, name: str) -> Iterator[tuple[bytes, int]]:
     """Decompress a gzip file. Yields each piece of text with the number of bytes of the file read so far.
 
     As in the program ``gzip``, other bytes after the last member, such as a line end or zeros, are skipped.
+
     name: path of the file, for error messages.
 
     Raises InputError for truncated or damaged data.

@@ -35,7 +35,7 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
     path: path of the dump.
     identity: size and time of the dump's file, to detect changes between the passes.
     day: day that replaces ``{{CURRENTDAY}}`` and similar words. None if it must be found in the pages of the
-    dump.
+        dump.
     bytes: size of the dump in bytes.
     rules: which pages are left out, and the limits for all others.
     pools: workers that decompress the dump and extract pages.

@@ -129,7 +129,7 @@ class Expander:
 
         module, function: names of the module and of the function.
         parts: arguments of the call. If there are none, the function gets the arguments of the innermost
-        template call whose template has the name of the module.
+            template call whose template has the name of the module.
         """
         arguments: Arguments | None = self._expand_arguments(parts)
         if not parts:

@@ -44,7 +44,7 @@ def _take_arguments(names: tuple[str, ...], arguments: Arguments) -> list[str]:
     """Return the argument for each parameter of a function.
 
     names: names of the parameters. A parameter for which there is no argument with this name gets the next
-    unnamed argument, or an empty text if there is no more.
+        unnamed argument, or an empty text if there is no more.
     """
     # For example, the parameters may be ("s", "i", "j"), and the call "sub|abc|i=2|3". The arguments are
     # {"1": "abc", "i": "2", "2": "3"}. Then s is "abc" (the first unnamed argument), i is "2", and j is "3"
@@ -66,7 +66,7 @@ def _compute_length(work: Work, text: str) -> str:
 
 
 def _cut_substring(work: Work, text: str, first: str, last: str) -> str:
-    """Return the part of a text from character ``first`` to character ``last``."""
+    """Return the characters of a text from the position ``first`` to the position ``last``, both included."""
     # Lua counts characters from 1, and includes the last character. Negative numbers count from the end. For
     # example, ("abcdef", "2", "3") gives text[1:3] = "bc", and ("abcdef", "-3", "-1") gives text[-3:6] =
     # "def".
@@ -82,7 +82,7 @@ def _cut_substring(work: Work, text: str, first: str, last: str) -> str:
 
 
 def _cut_by_length(work: Work, text: str, first: str, length: str) -> str:
-    """Return ``length`` characters of a text from character ``first`` on."""
+    """Return ``length`` characters of a text from the position ``first`` on, which counts from 1."""
     begin = parse_integer(first or "1") - 1
     return text[begin : begin + parse_integer(length or "1")]
 

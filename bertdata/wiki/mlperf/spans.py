@@ -17,7 +17,7 @@ def find_spans(text: str, braces: int) -> Iterator[Span]:
     """Yield the start and end of each outermost text that is enclosed in braces.
 
     braces: number of braces with which the text must open at least: CALL (2) or PARAMETER (3). ANY also finds
-    texts that open with two or more brackets.
+        texts that open with two or more brackets.
 
     Only two or more equal characters in a row count. If a text is never closed, this text is not found, and
     nothing after it is found.
@@ -55,7 +55,7 @@ def _close_braces(stack: list[int], length: int) -> int:
     """Match a group of closing braces with the opening braces on the stack.
 
     stack: open groups of braces and brackets (see ``find_spans``). Brackets inside the closed braces are
-    dropped. As in WikiExtractor, their number is then added to the number of closing braces.
+        dropped. As in WikiExtractor, their number is then added to the number of closing braces.
     length: number of closing braces.
 
     Returns the number of closing braces that are left over.

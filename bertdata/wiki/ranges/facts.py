@@ -27,7 +27,7 @@ class RangeFacts:
 
     number: number of the range, from 0.
     link: where the bzip2 blocks of the range start and end, to check that no block between two ranges is
-    missed.
+        missed.
     digest: CRC-32 of the text that belongs to the range.
     blocks: number of blocks of pages.
     states_namespace: whether the first page states its namespace, as in all dumps that MediaWiki writes.

@@ -36,8 +36,8 @@ def check_sequence(
     dump: path of the dump, for error messages.
     results: the results in any order.
     again: function that extracts a range once more, and returns the new result. Its arguments are the number
-    of the range and the true state before it. It is called for a range whose result is wrong because it was
-    extracted as if the dump started there.
+        of the range and the true state before it. It is called for a range whose result is wrong because it
+        was extracted as if the dump started there.
 
     Raises InputError if a part of the dump was missed or read twice.
     """

@@ -58,7 +58,7 @@ class RangeLink:
     If the dump is not a bzip2 file, all fields have their defaults.
 
     first: bit of the file at which the first block of the range starts, or None if no block starts in the
-    range.
+        range.
     reached: bit at which the first block after the range starts, or None if the file has no more blocks.
     head: checksums of the blocks before the first end of a stream in the range.
     head_checksum: checksum in the file at this end of a stream, or None if no stream ends in the range.

@@ -30,7 +30,7 @@ def write_templates(paths: Iterable[str], make_path: Callable[[str], str]) -> Sh
 
     paths: path of the template file of each range.
     make_path: function that returns the path of the result for its md5. A worker keeps the file mapped into
-    memory as long as it runs, so files with different contents need different names.
+        memory as long as it runs, so files with different contents need different names.
     """
     with TemplateFileWriter() as templates:
         for path in paths:

@@ -99,7 +99,7 @@ class Renderer:
     day: day that replaces ``{{CURRENTDAY}}`` and similar words.
     templates: text of each template by title, in the package's format, or None if templates are not expanded.
     redirects: target of each redirect by title, in the package's format, or None if templates are not
-    expanded.
+        expanded.
     """
 
     site: SiteInfo

@@ -327,6 +327,21 @@ def test_the_same_directory_of_another_machine_stays_and_another_is_replaced(tmp
     assert os.listdir(tmp_path) == ["step-1"]
 
 
+def test_a_directory_appears_though_another_machine_removes_the_one_in_its_way(tmp_path: Path) -> None:
+    path = tmp_path / "step-1"
+    with open_directory(path) as theirs:
+        (theirs / "file").write_text("theirs")
+
+    def vanish(there: Path, new: Path) -> bool:
+        """Stand in for a comparison during which the other machine removes its directory."""
+        shutil.rmtree(there)
+        raise FileNotFoundError(there / "file")
+
+    with open_directory(path, is_same=vanish) as ours:
+        (ours / "file").write_text("ours")
+    assert contents(tmp_path) == {"step-1/file": b"ours"}
+
+
 def test_a_directory_is_removed_by_one_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_directory(tmp_path / "step-1") as growing:
         (growing / "file").write_text("content")

@@ -12,7 +12,12 @@ from tests.support.commands import SMALL
 
 pytestmark = pytest.mark.browser
 SECTIONS = ["provenance", "settings", "lengths", "packing-and-bins", "masks", "next-sentences"]
-SECTIONS += ["unknown-words-and-word-lengths", "balance-of-shards", "frequent-and-rare-tokens", "examples"]
+SECTIONS += [
+    "unknown-words-lost-text-and-word-lengths",
+    "balance-of-shards",
+    "frequent-and-rare-tokens",
+    "examples",
+]
 
 
 @pytest.fixture(scope="module")

@@ -275,6 +275,12 @@ def test_without_a_vocabulary_the_id_of_mask_is_taken_from_the_data_and_said_so(
     assert "by the data" not in text
 
 
+def test_the_printed_share_of_random_pairs_is_that_of_the_examples(bertdata, made):
+    labels = [row.next_label for shard in (made / "tfrecord").glob("part-*") for row in read(shard)]
+    text = bertdata("stats", made / "tfrecord", "--workers=1").out
+    assert re.search(rf"next sentence +{sum(labels) / len(labels):.2%} random", text)
+
+
 def test_a_few_masks_tell_no_kinds(bertdata, tmp_path):
     shard = tmp_path / "few.tfrecord"
     shard.write_bytes(encode_batch(pack([plain_row(5), plain_row(6)]), LAYOUT))

@@ -274,7 +274,7 @@ def test_polling_goes_on_to_the_checkpoints_of_a_run_that_was_prolonged(
 
 
 @pytest.mark.parametrize(
-    ("module", "reader"), [(evaluate, "_inspect_checkpoint"), (weights, "read_weights_into")]
+    ("module", "reader"), [(evaluate, "_read_checkpoint_facts"), (weights, "read_weights_into")]
 )
 def test_polling_passes_over_a_checkpoint_that_is_pruned_under_it(
     trainer, run, training_set, tmp_path, monkeypatch, module, reader

@@ -70,7 +70,8 @@ def drop_word_head(checkpoint: Checkpoint) -> Checkpoint:
     """Remove a masked-word head that has no dense layer before the word logits. Return the changed
     checkpoint.
 
-    transformers has no such head, so it could not read the weights. All other parts of the model are kept.
+    transformers has no head without a dense layer, so it could not read the weights. All other parts of the
+    model are kept.
     """
     config = checkpoint.expect_config()
     if config.use_cls_layer or not _has_heads(checkpoint):
@@ -82,8 +83,8 @@ def drop_word_head(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def describe_changes(checkpoint: Checkpoint, to: str = "") -> str:
-    """Return the end of a message about a written model: how it differs from the original, or "" if it does
-    not.
+    """Return the end of a message about a written model: how the written model differs from the checkpoint's
+    model, or "" if they are equal.
 
     to: name of the format that is written.
     """

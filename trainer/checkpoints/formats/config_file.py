@@ -83,8 +83,8 @@ def read_exported_length(path: str) -> int | None:
 def write_bert_config(config: ModelConfig, directory: str) -> None:
     """Write Google's bert_config.json, which MLPerf's, NVIDIA's and the model garden's programs read.
 
-    These programs only know BERT, and ``gelu`` in its tanh form. For other models, extra keys store the true
-    values, which this trainer reads again.
+    Programs that read bert_config.json only know BERT, and ``gelu`` in its tanh form. For other models, extra
+    keys store the true values, which this trainer reads again.
     """
     values: dict[str, Any] = {name: value for name, value in config.as_json().items() if name in GOOGLES_KEYS}
     if config.hidden_act in _TANH_NAMES:

@@ -242,8 +242,8 @@ def _open_target(target: str) -> Iterator[str]:
 def _make_model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
     """Return a model with the heads that the checkpoint's weights need.
 
-    This is a masked-word model if the weights have only a masked-word head, and for a ModernBERT. Otherwise
-    it is a pre-training model, with both heads and a pooler.
+    This is a masked-word model if the weights have only a masked-word head, and for a ModernBERT. For all
+    other weights it is a pre-training model, with both heads and a pooler.
     """
     above = (WORD_HEAD, *HEADS[1:], PAIR_HEAD, "bert.pooler.")
     starts = {start for start in above if any(name.startswith(start) for name in checkpoint.weights)}

@@ -30,7 +30,7 @@ TENSORFLOW = {
     "classifier.weight": "output_weights",
     "classifier.bias": "output_bias",
 }
-"""TensorFlow 1's names for the embeddings and the heads. These matrices are not transposed.
+"""TensorFlow 1's names for the embeddings and the heads. Matrices in this table are not transposed.
 
 All other names are translated by a rule in ``to_tensorflow``.
 """

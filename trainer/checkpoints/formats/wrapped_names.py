@@ -42,7 +42,7 @@ _UNREADABLE_PREFIXES = {
 def unwrap_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
     """Return the tensors under the model's own names, in the same order.
 
-    DataError if two tensors get the same name, or if the names are those of another architecture. For
+    DataError if two tensors get the same name, or if tensors have the names of another architecture. For
     example, the names of a model compiled by torch.compile inside DataParallel lose two parts:
 
         module._orig_mod.bert.pooler.dense.bias -> bert.pooler.dense.bias

@@ -31,7 +31,7 @@ def make_exponential_schedule(
 def make_custom_schedule(
     rate: float, steps: int, warmup: Warmup, *, lr_schedule_by_step: Mapping[str, float]
 ) -> Schedule:
-    """Return a schedule whose rates come from a table. The other arguments are ignored.
+    """Return a schedule whose rates come from a table. ``rate``, ``steps`` and ``warmup`` are ignored.
 
     lr_schedule_by_step: {first update as text: rate}. A rate applies until the next update in the table.
     """

@@ -15,13 +15,13 @@ class DataSection(Section):
 
     train_data: str | None = declare_common_key(
         None,
-        "dataset directory or files to train on; several: A+B, or repeat the flag; mixed by weight: "
-        "A*0.7+B*0.3",
+        "dataset directory, or files, to train on. Several datasets: A+B, or repeat the flag. Datasets "
+        "mixed by weight: A*0.7+B*0.3",
         phases=True,
     )
     eval_data: str | None = declare_common_key(
         None,
-        "dataset directory or files to evaluate on; several: A+B, or repeat the flag",
+        "dataset directory, or files, to evaluate on. Several datasets: A+B, or repeat the flag",
         phases=True,
     )
     unverified: bool = setting(False, "accept data without a manifest, as other programs write it")
@@ -35,7 +35,7 @@ class DataSection(Section):
     )
     max_seq_length: int | None = setting(
         None,
-        "longest example in token ids (default: the dataset's)",
+        "largest number of token ids in an example (default: the dataset's)",
         least=5,
         most=65535,
         common=True,

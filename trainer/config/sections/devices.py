@@ -67,12 +67,14 @@ class IpuSection(DeviceSection):
         least=0,
         most=1,
     )
-    batches_per_step: int | None = declare_device_key("updates per call of the device (default: 1)", least=1)
+    batches_per_step: int | None = declare_device_key(
+        "number of updates per call of the device (default: 1)", least=1
+    )
     disable_graph_outlining: bool | None = declare_device_key(
         "repeat equal code instead of making it a function"
     )
     device_mapping: Sequence[int] | None = declare_device_key(
-        "IPU of each pipeline stage, as a list", least=0, keywords={"minItems": 1}
+        "number of the IPU of each pipeline stage, as a list", least=0, keywords={"minItems": 1}
     )
     embeddings_placement: str | None = declare_device_key(
         "IPUs for the embeddings: same_as_hidden_layers, same_ipu or two_ipus"
@@ -85,7 +87,9 @@ class IpuSection(DeviceSection):
         "layers per pipeline stage: one number, or a list", least=1
     )
     loss_scaling_by_step: Mapping[str, float] | None = declare_device_key(
-        "fixed loss scales, each by the first update that it applies to", above=0, keywords=BY_UPDATE
+        "fixed loss scales, as a JSON object from the first update of each scale to the scale",
+        above=0,
+        keywords=BY_UPDATE,
     )
     matmul_serialize_factor: int | None = declare_device_key(
         "compute the product with the word embeddings in this many parts", least=1

@@ -12,7 +12,8 @@ class EvaluationSection(Section):
 
     eval_every: int | None = declare_common_key(
         None,
-        "updates between evaluations; 0: only one, at the end (default: as often as MLPerf's rules say)",
+        "number of updates between evaluations; 0: evaluate only at the end (default: as often as "
+        "MLPerf's rules say)",
         least=0,
     )
     eval_examples: int | None = setting(
@@ -23,8 +24,8 @@ class EvaluationSection(Section):
     )
     target_accuracy: float | None = declare_common_key(
         None,
-        "end the run when masked_lm_accuracy reaches this value; in fine-tuning: when the task's last "
-        "metric does (F1 counts from 0 to 1)",
+        "end the run when an evaluation reaches this masked_lm_accuracy or, in fine-tuning, this value of "
+        "the task's last metric (F1 counts from 0 to 1)",
         above=0,
         most=1,
     )

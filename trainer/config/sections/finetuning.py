@@ -23,10 +23,10 @@ class FinetuningSection(Section):
         keywords={"type": "string"},
     )
     task_dir: str | None = setting(
-        None, "directory with the task's files under their usual names (flag: --data-dir)"
+        None, "directory with the task's files under their published names (flag: --data-dir)"
     )
     task_train_file: str | None = setting(
-        None, "file to fine-tune on; --train-file of finetune (default: found in task_dir)"
+        None, "file to fine-tune on (flag: --train-file; default: found in task_dir)"
     )
     task_eval_file: str | None = setting(
         None, "file of the task to evaluate on (flag: --eval-file; default: found in task_dir)"
@@ -42,9 +42,15 @@ class FinetuningSection(Section):
     )
     do_eval: bool = setting(True, "evaluate during and after fine-tuning")
     do_predict: bool = setting(False, "when training has ended, predict the examples in task_predict_file")
-    doc_stride: int = setting(128, "tokens from the start of one span of a long context to the next", least=1)
+    doc_stride: int = setting(
+        128,
+        "number of tokens from the start of one span of a long context to the start of the next span",
+        least=1,
+    )
     doc_overlap: int | None = setting(
-        None, "tokens that two neighbouring spans share, in place of doc_stride", least=0
+        None,
+        "number of tokens that two neighbouring spans of a long context share; replaces doc_stride",
+        least=0,
     )
     max_query_length: int = setting(
         64, "most tokens of a question, the rest is cut off; 0: no limit", least=0
@@ -54,41 +60,46 @@ class FinetuningSection(Section):
         "accept questions with several answers in training, and learn the first; a question without answers "
         "counts as impossible",
     )
-    n_best_size: int = setting(20, "number of answers per question in nbest_predictions.json", least=1)
+    n_best_size: int = setting(20, "number of answers to each question in nbest_predictions.json", least=1)
     max_answer_length: int = setting(30, "most tokens of an answer", least=1)
     answers_over_padding: bool = setting(
         False,
-        "let the softmax over an answer's positions include a row's padding, as the original programs do; "
-        "needs rows",
+        "let the softmax over an answer's positions include a row's padding, as Google's and NVIDIA's "
+        "programs do; needs rows",
     )
     padding_learns: bool = setting(
         True,
-        "train the padding token's embedding where padding is in the softmax; transformers does not",
+        "with answers_over_padding: also train the embedding of the padding token, which transformers "
+        "does not train",
     )
     version_2_with_negative: bool = setting(False, "allow questions without an answer (SQuAD 2.0)")
     null_score_diff_threshold: float = setting(
         0.0,
-        "predict no answer if the score of having none exceeds the best answer's score by more than this",
+        "predict that a question has no answer if the score of no answer exceeds the best answer's score "
+        "by more than this number",
     )
-    first_column: str | None = setting(None, "column of the first text (default: the task's)")
-    second_column: str | None = setting(None, "column of the second text (default: the task's)")
-    label_column: str | None = setting(None, "column of the label or score (default: the task's)")
+    first_column: str | None = setting(None, "column of the first text (default: the task's column)")
+    second_column: str | None = setting(None, "column of the second text (default: the task's column)")
+    label_column: str | None = setting(None, "column of the label or score (default: the task's column)")
     labels: Sequence[str] | None = setting(
         None,
-        "labels in the order of their ids: A,B or a JSON list (default: the task's, else the sorted labels "
-        "of the training file, or the order of start_from_ckpt if its head knows the same labels)",
+        "labels in the order of their ids, as A,B or a JSON list (default: the task's labels. For your "
+        "own table: the sorted labels of its training file, or their order in start_from_ckpt if its head "
+        "has the same labels)",
     )
     regression: bool = setting(False, "predict a score instead of a label")
     heading: bool | None = setting(
         None,
-        "the first row of a TSV or CSV file names the columns; no: it is an example (default: as usual for "
-        "the task, else yes)",
+        "the first row of a TSV or CSV file names the columns; no: the first row is an example (default: "
+        "as in the task's published files, for your own table yes)",
     )
-    new_head: bool = setting(False, "start with a new head, even if start_from_ckpt has one")
+    new_head: bool = setting(
+        False, "start with a new head (output layer of the task), even if start_from_ckpt has one"
+    )
     ignore_mismatched_sizes: bool = setting(
         False,
-        "start with a new head if the head in start_from_ckpt has another number of labels, as transformers "
-        "does",
+        "start with a new head if the head in start_from_ckpt has another number of labels than the task, "
+        "like the same flag of transformers' run_glue.py",
     )
     quoting: str | None = setting(
         None,

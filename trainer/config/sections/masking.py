@@ -25,15 +25,15 @@ class MaskingSection(Section):
         "masking",
         "static",
         "masks of the training examples: static (stored in the dataset), dynamic (drawn again in each "
-        "epoch while loading), fairseq or fairseq-0.12 (dynamic, as these releases draw them), or "
-        "modernbert (order, packing and masks of ModernBERT's loader)",
+        "epoch while loading), fairseq or fairseq-0.12 (the dynamic masks of fairseq's newest code or of "
+        "its release 0.12), or modernbert (order, packing and masks of ModernBERT's loader)",
         "static",
         common=True,
     )
     vocab: str | None = setting(
         None,
-        "vocabulary, a file or a name, for dynamic masks and for the text of a task (default: the copy "
-        "stored with the data or the checkpoint)",
+        "vocabulary (a file, or the name of a published one) for drawing masks and for the tokens of a "
+        "task's text (default: the copy stored with the data or the checkpoint)",
     )
     masked_lm_prob: float = repeat_setting(
         MaskingSettings, "masked_lm_prob", help=_AT_LOAD, above=0, most=1, common=True, by_phase=True

@@ -35,7 +35,7 @@ class ModelKeys(Section):
 
     model_config: str | None = setting(
         None,
-        "bert_config.json or config.json of the model; keys such as hidden_size override it",
+        "bert_config.json or config.json of the model; keys such as hidden_size override the file's values",
         common=True,
     )
     gelu: str | None = setting(

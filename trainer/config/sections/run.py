@@ -51,7 +51,10 @@ class RunSection(Section):
         None, "stop after this many updates in this run (default: when steps is reached)", least=1
     )
     checkpoint_every: int = declare_common_key(
-        1000, "updates between checkpoints; 0: only one, at the end", least=0, by_phase=True
+        1000,
+        "number of updates between checkpoints; 0: only one checkpoint, at the end",
+        least=0,
+        by_phase=True,
     )
     keep_checkpoints: int = declare_common_key(5, "number of checkpoints to keep", least=1)
     checkpoint_signal: str = setting(
@@ -70,7 +73,10 @@ class WorkersSection(Section):
         False, "start world_size workers on this machine, unless a launcher such as torchrun started them"
     )
     world_size: int | None = declare_common_key(
-        None, "number of workers; another number is an error (default: any)", least=1
+        None,
+        "number of workers that the run must have; any other number of started workers is an error "
+        "(default: any)",
+        least=1,
     )
     collective: str | None = declare_plugin_key(
         "collective", None, "library that connects the workers (default: the launcher's)"
@@ -107,13 +113,13 @@ class StartSection(Section):
     )
     moments_updates: int | None = setting(
         None,
-        "number of updates behind the moments of start_moments, for the bias correction (default: the "
-        "checkpoint's number)",
+        "number of updates over which the moments of start_moments were averaged, for the bias correction "
+        "(default: the checkpoint's number)",
         least=0,
     )
     resume_from: str | None = declare_common_key(
         None,
-        "checkpoint or run to branch from, into a new output_dir (for example with other steps)",
+        "checkpoint, or run, to continue from in a new output_dir, for example with another number of steps",
     )
     resume: bool = declare_common_key(False, "continue from the last checkpoint in output_dir")
     resume_skips_damaged: bool = setting(

@@ -44,7 +44,10 @@ class ScheduleSection(Section):
         0.001, "learning rate after warm-up", above=0, by_phase=True
     )
     warmup: int | float = declare_common_key(
-        0, "warm-up: a whole number of updates, or a share of steps (0 <= x < 1)", least=0, by_phase=True
+        0,
+        "length of the learning rate's warm-up: a whole number of updates, or a share of steps (0 <= x < 1)",
+        least=0,
+        by_phase=True,
     )
 
     def __post_init__(self) -> None:
@@ -88,20 +91,29 @@ class FormulaSection(Section):
     """Keys for the numbers in a schedule's formula. None means the schedule's usual value."""
 
     start_warmup_step: int = setting(
-        0, "for mlperf: update at which warm-up starts; may be negative", by_phase=True
+        0, "for the schedule mlperf: update at which warm-up starts; may be negative", by_phase=True
     )
     steps_per_update: int = setting(
         1,
-        "for mlperf: steps that MLPerf's program counts per update; the rate is that of the last of them, "
-        "and checkpoints and logs count these steps too",
+        "for the schedule mlperf: number of steps that MLPerf's program counts in an update. The learning "
+        "rate of an update is the rate of its last step, and checkpoints and logs count steps",
         least=1,
     )
     power: float | None = setting(None, "exponent of a polynomial decay (default: the schedule's)", above=0)
-    decay_steps: int | None = setting(None, "for natural_exponential: updates between decays", least=1)
-    decay_rate: float | None = setting(None, "for natural_exponential: rate of the decay", least=0)
+    decay_steps: int | None = setting(
+        None,
+        "for the schedule natural_exponential: number of updates between decays of the learning rate",
+        least=1,
+    )
+    decay_rate: float | None = setting(
+        None,
+        "for the schedule natural_exponential: exponent r of a decay, which multiplies the learning rate "
+        "by e^-r",
+        least=0,
+    )
     lr_schedule_by_step: Mapping[str, float] | None = setting(
         None,
-        'for custom: learning rate from each update on, as JSON: {"0": 1e-4, "100": 1e-5}',
+        'for the schedule custom: learning rate from each update on, as JSON: {"0": 1e-4, "100": 1e-5}',
         least=0,
         keywords={"required": ["0"]} | BY_UPDATE,
     )
@@ -115,32 +127,36 @@ class RecipeSection(Section):
 
     lr_decay: int | float = setting(
         0,
-        "for trapezoidal: how long the rate falls at the end, as a whole number of updates or a share of "
-        "steps (0 <= x <= 1)",
+        "for the schedule trapezoidal: length of the learning rate's fall at the end, as a whole number "
+        "of updates or a share of steps (0 <= x <= 1)",
         least=0,
         common=True,
         by_phase=True,
     )
     lr_decay_shape: str = setting(
-        SHAPES[0], "for trapezoidal: shape of the fall, 1-sqrt, linear or cosine", SHAPES
+        SHAPES[0],
+        "for the schedule trapezoidal: shape of the learning rate's fall, 1-sqrt, linear or cosine",
+        SHAPES,
     )
     lr_end_share: float = setting(
         0.0,
-        "for trapezoidal: the rate at the end, as a share of base_learning_rate",
+        "for the schedule trapezoidal: learning rate at the end, as a share of base_learning_rate",
         least=0,
         most=1,
         by_phase=True,
     )
     train_tokens: int | None = setting(
         None,
-        "number of tokens to train on, in place of steps (converted by the mean length of a row)",
+        "number of tokens to train on, in place of steps; converted to updates by the mean number of "
+        "tokens in a row",
         least=1,
         common=True,
         by_phase=True,
     )
     warmup_tokens: int | None = setting(
         None,
-        "number of tokens in warm-up, in place of warmup (converted by the mean length of a row)",
+        "number of tokens in the learning rate's warm-up, in place of warmup; converted to updates by the "
+        "mean number of tokens in a row",
         least=1,
         common=True,
         by_phase=True,
@@ -154,7 +170,8 @@ class RecipeSection(Section):
     )
     batch_warmup_tokens: int | None = setting(
         None,
-        "number of tokens over which the batch grows (converted by the mean length of a row)",
+        "number of tokens over which the batch grows; converted to rows by the mean number of tokens in a "
+        "row",
         least=1,
         by_phase=True,
     )

@@ -37,9 +37,13 @@ class SplitSection(Section):
         above=0,
     )
     stages: int | None = setting(None, "number of pipeline stages (default: as in the fastest plan)", least=1)
-    copies: int | None = setting(None, "copies of each stage (default: devices / stages)", least=1)
+    copies: int | None = setting(
+        None,
+        "number of devices that hold a copy of each stage (default: number of devices / number of stages)",
+        least=1,
+    )
     profile_layers: bool = setting(
-        False, "measure the layers' times on the device for the plan, instead of computing them"
+        False, "measure the layers' times on the device for the plan, instead of computing the times"
     )
     recompute: str = setting(
         "auto",

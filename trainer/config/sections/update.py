@@ -56,10 +56,11 @@ class UpdateSection(Section):
 
     loss_over: str = setting(
         "micro_batch",
-        "how the losses of micro-batches make the loss of an update: micro_batch (mean of their means); "
-        "update (mean over all masked words of the update, or over all examples in fine-tuning); sequences "
-        "(mean weighted by the number of sequences, where the padding of a packed row counts as a sequence, "
-        "as in ModernBERT's program); sum (sum of their means)",
+        "how the losses of micro-batches make the loss of an update: micro_batch (mean of the "
+        "micro-batches' mean losses); update (mean over all masked words of the update, or over all "
+        "examples in fine-tuning); sequences (mean weighted by the number of sequences, where the padding "
+        "of a packed row counts as a sequence, as in ModernBERT's program); sum (sum of the "
+        "micro-batches' mean losses)",
         ("micro_batch", "update", "sequences", "sum"),
     )
     softmax_over_padding: bool = setting(
@@ -71,8 +72,8 @@ class UpdateSection(Section):
         "whole",
         "norm that clipping uses: whole (of the summed gradients); word_rows (as in TensorFlow: the word "
         "embedding's gradient of each looked-up position counts by itself, before positions with the same "
-        "word are summed, unless the embedding is also the output layer); word_and_type_rows (the same for "
-        "segment types too)",
+        "word are summed, unless the embedding is also the output layer); word_and_type_rows (as in "
+        "word_rows, for the embedding of segment types too)",
         ("whole", "word_rows", "word_and_type_rows"),
     )
 

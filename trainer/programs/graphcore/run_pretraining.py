@@ -15,12 +15,12 @@ _GENERATED_EXAMPLES = 10_000_000  # number of examples that the program assumes 
 _NO_DATA = "Neither generated-data nor train-file was passed, set at least one of them to run the code."
 
 _README_FLAGS = {"--sequence-length": "--seq-length", "--batches-per-step": "--batches_per_step"}
-"""Flags in the program's README that the program itself refuses, each with the flag that it accepts
-instead.
+"""Flags in the README of Graphcore's program that the program itself refuses, each with the flag that it
+accepts instead.
 """
 
 _FILE_KEYS = ("checkpoint_path", "weight_decay", "decay_steps", "decay_rate", "lr_schedule_by_step")
-"""Keys that the program reads only from its JSON file, because it has no flags for them."""
+"""Keys that Graphcore's program reads only from its JSON file, because it has no flags for them."""
 
 _IDLE_FILE_KEYS = (
     *("best_checkpoint_start_epoch", "best_loss", "checkpoint_model", "do_validation", "embedding_cut_num"),
@@ -28,7 +28,7 @@ _IDLE_FILE_KEYS = (
     *("profile_execution", "profiling", "report_directory", "restore_dir", "restoring", "variable_filter"),
     "variable_offloading",
 )
-"""Keys in the published JSON files that the program ignores."""
+"""Keys in Graphcore's published JSON files that Graphcore's program ignores."""
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
@@ -43,8 +43,8 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
             f"{opts['pipeline_depth']}, expected 2 or more"
         )
     keys = make_phase_keys(opts) | values.make_interval_keys(opts, opts["batches_per_step"])
-    # The program only tests whether the precision equals the number 32. So the text "32" in a file means 16
-    # bits, as any other text does.
+    # Graphcore's program only tests whether the precision equals the number 32. So the text "32" in a file
+    # means 16 bits, as any other text does.
     keys |= {
         "output_dir": opts["checkpoint_path"],
         "precision": "fp32" if opts["precision"] == 32 else "fp16",
@@ -98,7 +98,7 @@ def _make_optimiser_keys(opts: ParsedCommandLine) -> dict[str, Any]:
         "beta2": opts["optimiser_beta2"],
         "optimiser_epsilon": opts["optimiser_epsilon"],
     }
-    # the program does not pass weight_decay to AdamW, so the optimiser's default of 0.01 applies
+    # Graphcore's program does not pass weight_decay to AdamW, so the optimiser's default of 0.01 applies
     if name == "adamw":
         return {"optimiser": "adamw-bert", "weight_decay": 0.01, "clipping": "none", **moments}
     if opts["weight_decay"] is None:
@@ -116,7 +116,7 @@ def _make_optimiser_keys(opts: ParsedCommandLine) -> dict[str, Any]:
 def _make_schedule_keys(opts: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for the number of updates and the learning rate.
 
-    A step of the program is several updates, so numbers of steps are converted to numbers of updates.
+    A step of Graphcore's program is several updates, so numbers of steps are converted to numbers of updates.
     """
     each, name = opts["batches_per_step"], opts["lr_schedule"]
     if each > 1 and name != "custom":

@@ -33,8 +33,8 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     )
     keys |= _make_schedule_keys(opts) if opts["do_training"] else {}
     keys |= _make_file_keys(opts)
-    # The program sums the gradients of its replicas (copies of the model). Here each replica is replaced by a
-    # micro-batch of a single worker, because the gradients of micro-batches are summed.
+    # Graphcore's program sums the gradients of its replicas (copies of the model). Here each replica is
+    # replaced by a micro-batch of a single worker, because the gradients of micro-batches are summed.
     if opts["reduction_type"] == "sum":
         keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
     predictions = "" if opts["do_training"] else f", predictions for {opts['predict_file']}"
@@ -54,8 +54,8 @@ def _make_optimiser_keys(opts: ParsedCommandLine) -> dict[str, Any]:
         "use_debiasing": opts["use_debiasing"],
     }
     if name == "adamw":
-        # The program clips the mean gradient of its n replicas (copies of the model) to the norm n instead of
-        # 1.
+        # Graphcore's program clips the mean gradient of its n replicas (copies of the model) to the norm n
+        # instead of 1.
         clipping = {"clipping": "per_update", "max_grad_norm": float(opts["replicas"])}
         return keys | clipping | {"optimiser": "adamw-bert"}
     opts.warn("lamb: the program has no trust ratio for the weights of norms, here they have one")

@@ -1,7 +1,7 @@
 """The values of flags as Graphcore's programs read them, from the command line and from a JSON file.
 
-The flag --config names the JSON file. Its values override the program's defaults, and flags override its
-values.
+The flag --config names the JSON file. The file's values override the defaults of Graphcore's program, and
+flags override the file's values.
 """
 
 from collections.abc import Collection
@@ -70,9 +70,10 @@ def merge_values(
 def read_warmup(value: Any, per_step: int) -> int | float:
     """Return the length of the learning rate's warm-up: a number of updates, or a share of all updates.
 
-    value: value of the program's setting.
+    value: value of the setting in Graphcore's program.
     per_step: number of updates in a step of the program.
-    Raises UsageError, worded as in the program, for other values.
+    Raises UsageError, worded as in Graphcore's program, for a value that is neither a number of updates nor a
+    share.
     """
     if not isinstance(value, int | float) or (not 0 <= value < 1 and int(value) != value) or value < 0:
         raise UsageError(
@@ -84,10 +85,10 @@ def read_warmup(value: Any, per_step: int) -> int | float:
 def shorten_warmup(rate: float, warmup: int | float, updates: int) -> tuple[float, int | float]:
     """Return (learning rate, warm-up) for a run that may end before its warm-up does.
 
-    In such a run, the program's learning rate just rises until the end. In this trainer the warm-up must end
-    within the run. So the warm-up is shortened to the length of the run, and the learning rate is lowered to
-    the value that the program reaches at the end. For a run of a single update that value would be 0, so a
-    small one is used instead.
+    In a run that ends within the warm-up, the learning rate of Graphcore's program just rises until the end.
+    In this trainer the warm-up must end within the run. So the warm-up is shortened to the length of the run,
+    and the learning rate is lowered to the value that the program reaches at the end. For a run of a single
+    update that value would be 0, so a small one is used instead.
     rate: learning rate at the end of the full warm-up.
     warmup: length of the warm-up, as a number of updates or a share of them.
     updates: number of updates in the run.
@@ -117,7 +118,7 @@ def make_momentum_keys(opts: ParsedCommandLine, name: str) -> dict[str, Any]:
     """Return the configuration keys for the optimisers momentum and sgd.
 
     name: name of the optimiser.
-    Raises UsageError for an optimiser that the programs do not have.
+    Raises UsageError for an optimiser that Graphcore's programs do not have.
     """
     if name not in ("momentum", "sgd"):
         raise UsageError(f"Optimizer {name} not recognised")

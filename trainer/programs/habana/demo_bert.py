@@ -17,8 +17,8 @@ _MOST_PREDICTIONS = (20, 80)
 _DATA = f"/software/data/pytorch/bert_pretraining/{HDF5_DATA}"
 _USUAL_DATA = [_DATA.format(length, most) for length, most in zip((128, 512), _MOST_PREDICTIONS, strict=True)]
 _SHARED_BY_VERSION = ("1.1.0", "1.4.1")
-"""Versions of the program whose train_batch_size is the sum over all cards. In other versions it is the size
-for each card.
+"""Versions of Habana's demo_bert.py whose train_batch_size is the sum over all cards. In other versions it is
+the size for each card.
 """
 
 
@@ -146,7 +146,7 @@ def _translate_finetuning(flags: ParsedCommandLine) -> TranslatedCommand:
 def _make_file_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for the task's files.
 
-    From version 1.0.0 on, the program downloads a dataset by its name instead of reading files.
+    From version 1.0.0 on, demo_bert.py downloads a dataset by its name instead of reading files.
     """
     task = flags["task_name"]
     if flags.version:

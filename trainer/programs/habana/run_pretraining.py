@@ -37,7 +37,7 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
 def _make_device_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for the device and the workers.
 
-    If no flag chooses a device, the program uses a GPU if there is one, otherwise the CPU.
+    If no flag chooses a device, Habana's program uses a GPU if there is one, and the CPU if there is none.
     """
     keys: dict[str, Any] = {"device": "cpu", "world_size": find_rank()[1], "dist": False}
     if flags["use_habana"]:
@@ -72,8 +72,8 @@ def _round_up_updates(flags: ParsedCommandLine, name: str) -> int:
 def make_packed_keys(flags: ParsedCommandLine, count: int, mean: float) -> dict[str, Any]:
     """Return the configuration keys for micro-batches of packed rows (several sequences in each row).
 
-    The program divides the number of micro-batches by the mean number of sequences per row. So an update has
-    about as many sequences as without packing.
+    Habana's program divides the number of micro-batches by the mean number of sequences per row. So an update
+    has about as many sequences as without packing.
     count: number of micro-batches per update without packing.
     mean: mean number of sequences per row.
     """
@@ -88,7 +88,8 @@ def make_packed_keys(flags: ParsedCommandLine, count: int, mean: float) -> dict[
 def _read_mean_pack_size(flags: ParsedCommandLine) -> float:
     """Return the mean number of sequences in a packed row.
 
-    It is read from the packing program's metadata file. Without that file, it is the program's constant.
+    It is read from the packing program's metadata file. Without that file, the mean is the constant in
+    Habana's program.
     """
     from bertdata.packing.habana_metadata import make_metadata_path  # this module imports numpy
 

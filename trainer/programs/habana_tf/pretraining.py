@@ -55,7 +55,9 @@ WORKER_WARNINGS = (
     "with fewer data files than workers the program gives all of them the first file; here they share the "
     "examples of all files",
 )
-"""Warnings about what the program does differently from this trainer if there are several workers."""
+"""Warnings about what Habana's TensorFlow programs do differently from this trainer if there are several
+workers.
+"""
 
 _UPDATES = (65536, 32768)
 _LEARNING_RATES = (7.5e-4, 5e-4)
@@ -84,9 +86,10 @@ def translate_pretraining(flags: ParsedCommandLine) -> TranslatedCommand:
 def find_workers(flags: ParsedCommandLine) -> tuple[int, dict[str, Any]]:
     """Return the program's number of workers, and the configuration keys that start workers.
 
-    The program divides examples and learning rate by its number of workers. This is the number of workers per
-    host times the number of hosts in the variable MULTI_HLS_IPS. With the flag for Kubernetes it is the
-    number of workers per host alone, and the keys have the number of workers that mpirun started.
+    Habana's TensorFlow programs divide examples and learning rate by their number of workers. This is the
+    number of workers per host times the number of hosts in the variable MULTI_HLS_IPS. With the flag for
+    Kubernetes it is the number of workers per host alone, and the keys have the number of workers that mpirun
+    started.
     """
     each, horovod = flags["use_horovod"], flags["use_horovod"] is not None
     if each is True:  # the shell script's flag -v without a number
@@ -234,7 +237,8 @@ def _make_overfit_keys(flags: ParsedCommandLine, counted: int, workers: dict[str
         "batch_size": size,
         "accumulation": 1,
         "clipping": "per_update" if workers["world_size"] > 1 else _FIXED["clipping"],
-        # The program multiplies the rate by the number of workers twice: here, and again for Horovod.
+        # Habana's program multiplies the learning rate by the number of workers twice: here, and again for
+        # Horovod.
         "base_learning_rate": 6e-3 * size * counted / 65536,
         "checkpoint_every": 1000,
         "log_every": 1,

@@ -12,7 +12,7 @@ from trainer.programs.translated_command import TranslatedCommand
 from trainer.workers.launchers import find_rank
 
 _ADAM_KEYS = {"optimiser": "adamw-bert", "epsilon_in": "square"}
-"""Configuration keys for the program's optimiser AdamWeightDecay.
+"""Configuration keys for the optimiser AdamWeightDecay of Habana's TensorFlow program.
 
 Habana's version divides the update by the root of v + epsilon^2, where v is the running mean of squared
 gradients.

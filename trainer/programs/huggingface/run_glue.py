@@ -45,7 +45,7 @@ def _make_accumulation_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for several micro-batches per update.
 
     With --as_published, the losses of the micro-batches are summed, as in version 5 of transformers.
-    Otherwise this trainer averages them, and a warning says so.
+    Without this flag, this trainer averages the losses, and a warning says so.
     """
     if flags["as_published"]:
         return {"loss_over": "sum"}
@@ -56,7 +56,7 @@ def _make_accumulation_keys(flags: ParsedCommandLine) -> dict[str, Any]:
 
 
 def _make_table_keys(flags: ParsedCommandLine) -> dict[str, Any]:
-    """Return the configuration keys for a task on the user's tables, with the columns that the program would
+    """Return the configuration keys for a task on the user's tables, with the columns that run_glue.py would
     choose.
     """
     if flags["dataset_name"] is not None:
@@ -76,7 +76,7 @@ def _make_table_keys(flags: ParsedCommandLine) -> dict[str, Any]:
 
 
 def _has_float_labels(path: str) -> bool:
-    """Return True if the program would read the labels of a table as numbers with fractions, and learn a
+    """Return True if run_glue.py would read the labels of a table as numbers with fractions, and learn a
     score.
 
     Returns False for a table that is missing or unreadable, because fine-tuning reports that later.

@@ -25,7 +25,7 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
         flags.warn(f"the dataset {name} is not downloaded: append -- --data-dir DIR, with its files in DIR")
     negative = flags["version_2_with_negative"] or dataset == "squad_v2"
     keys = make_training_keys(flags) | {"version_2_with_negative": negative}
-    # With this flag the program pads all rows to the full length, and its softmax over an answer's positions
+    # With this flag run_qa.py pads all rows to the full length, and its softmax over an answer's positions
     # includes the padding.
     if flags["pad_to_max_length"]:
         keys |= {"rows": True, "answers_over_padding": True, "padding_learns": False}

@@ -71,7 +71,7 @@ def make_training_keys(flags: ParsedCommandLine) -> dict[str, Any]:
 def _make_length_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration key for the length of examples.
 
-    As in the programs, the length is limited to the one that the model's tokeniser states.
+    As in run_glue.py and run_qa.py, the length is limited to the length that the model's tokeniser states.
     """
     model, asked = flags["tokenizer_name"] or flags["model_name_or_path"], flags["max_seq_length"]
     known = read_exported_length(model) if is_local_file(f"{model}/{CONFIGURATION_NAME}") else None
@@ -85,7 +85,7 @@ def _make_device_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for the device (a GPU if there is one, otherwise the CPU) and the
     workers.
 
-    Without a launcher, the programs use all GPUs of the machine.
+    Without a launcher, run_glue.py and run_qa.py use all GPUs of the machine.
     """
     gpus = count_gpus()
     if flags["no_cuda"] or flags["use_cpu"] or not gpus:
@@ -131,7 +131,7 @@ def _make_interval_keys(flags: ParsedCommandLine) -> dict[str, Any]:
 def _read_update_count(flags: ParsedCommandLine, name: str) -> int:
     """Return the value of a flag as a number of updates.
 
-    Raises UsageError for a fraction, by which the program means a share of all updates.
+    Raises UsageError for a fraction, by which transformers means a share of all updates.
     """
     value: float = flags[name]
     if value != int(value):
@@ -140,7 +140,7 @@ def _read_update_count(flags: ParsedCommandLine, name: str) -> int:
 
 
 def check_files(flags: ParsedCommandLine) -> None:
-    """Raise UsageError for input files of types that the programs refuse."""
+    """Raise UsageError for input files of types that run_glue.py and run_qa.py refuse."""
     for name in ("train_file", "validation_file", "test_file"):
         path = flags[name]
         if path is not None and path.rpartition(".")[2] not in ("csv", "json"):

@@ -1,8 +1,8 @@
 """Translate the command lines of MLPerf's run_pretraining.py to this trainer's configuration.
 
-The program counts micro-steps, that is, micro-batches. An update has --steps_per_update micro-steps. With the
-configuration key steps_per_update, this trainer also counts micro-steps in names of checkpoints, log lines,
-global_step and TensorFlow's state file.
+MLPerf's program counts micro-steps, that is, micro-batches. An update has --steps_per_update micro-steps.
+With the configuration key steps_per_update, this trainer also counts micro-steps in names of checkpoints, log
+lines, global_step and TensorFlow's state file.
 """
 
 import re
@@ -20,7 +20,7 @@ _LOG_INTERVAL = 100
 """Number of micro-steps (micro-batches) between two lines of TensorFlow's log."""
 
 _EVAL_SAMPLES = 10_000
-"""Number of evaluation examples that the program states in MLPerf's log, whatever the real number is."""
+"""Number of evaluation examples that MLPerf's program states in its log, whatever the real number is."""
 
 _MLLOG_KEYS = {
     "mllog": True,
@@ -28,7 +28,7 @@ _MLLOG_KEYS = {
     "mllog_org": "reference_implementation",
     "mllog_platform": "reference_implementation",
 }
-"""Configuration keys for MLPerf's log, which the program writes in its working directory."""
+"""Configuration keys for MLPerf's log, which MLPerf's program writes in its working directory."""
 
 _ADAMW = {
     "beta1": 0.9,
@@ -82,9 +82,9 @@ def _make_optimiser_keys(flags: ParsedCommandLine, replicas: int) -> dict[str, A
     AdamW's settings are fixed. Only with LAMB gradients can be clipped after they were summed over the
     replicas.
 
-    The program sums the gradients of its n replicas (copies of the model), and this trainer averages them. If
-    epsilon is divided by n, Adam makes the same update from the average as from the sum. The norm to which a
-    sum of gradients is clipped is divided by n for the same reason.
+    MLPerf's program sums the gradients of its n replicas (copies of the model), and this trainer averages
+    them. If epsilon is divided by n, Adam makes the same update from the average as from the sum. The norm to
+    which a sum of gradients is clipped is divided by n for the same reason.
     """
     clips_once = flags["clip_by_global_norm_after_gradient_allreduce"]
     if flags["optimizer"] == "adamw":
@@ -117,8 +117,8 @@ def _make_step_keys(flags: ParsedCommandLine, micro_steps: int) -> dict[str, Any
     steps = max(1, flags["num_train_steps"] // micro_steps)
     warmup, start, save = (round(flags[name] / micro_steps) for name in names[1:])
     keys = {"steps": steps, "warmup": warmup, "start_warmup_step": start, "checkpoint_every": max(1, save)}
-    # The program accepts a training that is shorter than its warm-up, but a schedule of this trainer must be
-    # longer.
+    # MLPerf's program accepts a training that is shorter than its warm-up, but a schedule of this trainer
+    # must be longer.
     if steps <= warmup and steps - start <= warmup:
         flags.warn(f"the run of {steps} updates ends within its warm-up of {warmup}")
         keys |= {"steps": warmup + 1, "steps_this_run": steps}
@@ -165,7 +165,7 @@ def _translate_evaluation(flags: ParsedCommandLine) -> TranslatedCommand:
 def _make_evaluation_keys(flags: ParsedCommandLine, count: int) -> dict[str, Any]:
     """Return the configuration keys for an evaluation.
 
-    In the program, each replica (copy of the model) reads its own batches from the same records.
+    In MLPerf's program, each replica (copy of the model) reads its batches separately from the same records.
     count: number of replicas.
     """
     size = _divide_by_replicas(flags, "eval_batch_size", count)
@@ -181,7 +181,7 @@ def _make_checkpoint_keys(output_dir: str, named: int, start: str | None) -> dic
     checkpoint of the same step. This trainer saves no checkpoint at step 0, so for step 0 init_checkpoint is
     used.
     named: step that the state file names.
-    start: the program's init_checkpoint.
+    start: init_checkpoint of MLPerf's program.
     """
     theirs = storage.join(output_dir, f"model.ckpt-{named}")
     if is_local_file(f"{theirs}.index"):

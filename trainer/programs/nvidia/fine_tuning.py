@@ -15,8 +15,8 @@ def make_tuning_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     count = flags["gradient_accumulation_steps"]
     precision = "fp16" if flags["fp16"] or flags["amp"] else "fp32"
     keys = make_phase_keys(flags) | {
-        # In fp32 the program uses BertAdam, which looks up the learning rate before it counts the update. In
-        # fp16 it uses FusedAdam, and the rate is looked up after the update was counted.
+        # In fp32 NVIDIA's programs use BertAdam, which looks up the learning rate before it counts the
+        # update. In fp16 they use FusedAdam, and the rate is looked up after the update was counted.
         "lr_schedule": "nvidia-linear" if precision == "fp16" else "nvidia-bertadam",
         "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # the defaults of FusedAdam and BertAdam
         "precision": precision,
@@ -31,7 +31,7 @@ def make_tuning_keys(flags: ParsedCommandLine) -> dict[str, Any]:
 
 
 def warn_of_training(flags: ParsedCommandLine) -> None:
-    """Warn about what the program does differently from this trainer when it trains."""
+    """Warn about what NVIDIA's programs do differently from this trainer in training."""
     epochs = flags["num_train_epochs"]
     if not flags["do_train"]:
         return

@@ -136,7 +136,7 @@ def make_start_keys(*, start: str | None = None, phase2: bool = False, until: in
         "resume": False,
         "start_from_ckpt": start,
         "start_moments": start is not None,
-        # the program's optimiser counts its updates from 0 again
+        # the optimiser of NVIDIA's program counts its updates from 0 again
         "moments_updates": None if start is None else 0,
         "steps_this_run": max(1, until) if until >= 0 else None,
     }

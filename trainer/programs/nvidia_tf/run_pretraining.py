@@ -38,7 +38,7 @@ def compute_phase_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     if not flags["do_train"] and has_checkpoints(flags["output_dir"]):
         keys["start_from_ckpt"] = None  # a checkpoint in output_dir takes precedence over init_checkpoint
     if workers > 1 and count == 1:
-        # Without accumulation, Horovod sums the workers' gradients before the program clips them.
+        # Without accumulation, Horovod sums the workers' gradients before NVIDIA's program clips them.
         keys["clipping"] = "per_update"
     elif workers > 1 and not flags["allreduce_post_accumulation"]:
         flags.warn("each worker clips its micro-batches; the program clips them after their all-reduce")

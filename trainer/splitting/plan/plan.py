@@ -14,7 +14,7 @@ from trainer.config.model_kinds import read_model_config
 FORMAT = "bertdata plan 1"
 
 BOTH, WORDS, SMALL = "masked words and next sentence", "masked words", "a small layer"
-"""The three types of a model's head. The head is everything above the encoder.
+"""The three types of a model's head. The head is everything that follows the encoder.
 
 "A small layer" stands for the head of any fine-tuning task. It includes the pooler, and has two outputs per
 token or per sequence.

@@ -49,7 +49,7 @@ def adopt_head_labels(
 
     If the head's labels have other names, they are matched by their order, as in
     transformers, with a warning.
-    trains: whether the head will be trained. The error can then recommend a new head.
+    trains: whether the head will be trained. If True, the DataError can recommend a new head.
     resumes: whether the run is resumed, so that its labels cannot change.
     Raises DataError for a head with a different number of rows.
     """

@@ -57,8 +57,9 @@ def list_programs(like_command: LikeCommand) -> Mapping[str, Program]:
 
 
 def find_program(like_command: LikeCommand, name: str) -> Program:
-    """Return the program of this name. The name may also be the path of a .toml file that describes a
-    program.
+    """Return the program of this name.
+
+    The name may also be the path of a .toml file that describes a program.
 
     The ending may be left out, as in ``vendor/run_glue`` for ``vendor/run_glue.py``.
 

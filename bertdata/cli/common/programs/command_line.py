@@ -66,8 +66,9 @@ class ParsedCommandLine:
         self.warnings.extend(texts)
 
     def keys(self, phase: int = 0) -> dict[str, Any]:
-        """Return the values under the configuration keys of bertdata or the trainer. Values of None are left
-        out.
+        """Return the values under the configuration keys of bertdata or the trainer.
+
+        Values of None are left out.
 
         Values of flags and variables override the program's constants.
 
@@ -94,8 +95,8 @@ class ProgramFlags:
     variables: environment variables that the program reads, each described like a flag.
     constants: configuration keys of bertdata or the trainer whose values the program fixes, by key.
     ours: the program bertdata or trainer, whose flags may follow after ``--``.
-    usual: flags of the program's default version. If the present version lacks such a flag, the flag still
-        has its default as value.
+    usual: flags of the program's default version. If the version of this command line lacks one of them, the
+        flag still has its default as value.
     others: flags of the program's other versions, by version, for error messages. The default version has the
         name "".
     """
@@ -260,8 +261,9 @@ def _add_flag(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
 
 
 def _parse_number(text: str) -> float:
-    """Convert the text of a flag's value to a float, for argparse. NaN is refused with argparse's usual
-    message.
+    """Convert the text of a flag's value to a float, for argparse.
+
+    NaN is refused with argparse's usual message.
     """
     try:
         return parse_number(text)

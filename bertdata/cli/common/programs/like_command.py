@@ -24,7 +24,7 @@ class LikeCommand:
     folder: directory with the files that describe other programs, ``VENDOR/PROGRAM.toml``.
     keys: function that returns the JSON Schema of each configuration key that a flag can set.
     printing: text for the help that says what --print-config does.
-    elsewhere: the ``like`` command that knows the other programs, for error messages.
+    elsewhere: the other ``like`` command, which an error message suggests for programs that only it knows.
     rewritings: functions that rearrange the words of a command line before they are parsed, by program name.
     """
 

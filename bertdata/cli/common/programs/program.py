@@ -38,7 +38,7 @@ class Program:
     work: a sentence that says what a command line does. It is used if no Python function describes it.
     variables: environment variables that the program reads, described like flags but without hyphens.
     versions: for each version of the program, the flags of each sub-command. The default version has the name
-        "". So has the only table of a program without sub-commands.
+        "". A program without sub-commands has a single table, whose name is "" too.
     """
 
     like_command: LikeCommand

@@ -140,8 +140,9 @@ class _ProgramFile:
         return versions[follows]
 
     def _read_tables(self, place: tuple[str, ...], base: Mapping[str, Table]) -> dict[str, Table]:
-        """Return the table of each sub-command. It contains the flags of all sub-commands, then those of its
-        own.
+        """Return the table of each sub-command.
+
+        It contains the flags that all sub-commands share, then the flags of this sub-command.
 
         place: path of keys to the version's entry.
         base: tables of the version that this version follows.
@@ -252,7 +253,7 @@ class _ProgramFile:
             return str(entry["without_effect"])
         if "meaning" not in entry and "key" in entry:
             description: str = self._keys[entry["key"]]["description"]
-            # without our default, because the program may have another
+            # Cut off the default of our own key, because the other program may have another default.
             return description.partition(" (default")[0]
         problem = f"{names} has no meaning: say it, or name its key, or why it is without_effect"
         self._refuse_unless(bool(entry.get("meaning")), place, problem)

@@ -24,7 +24,8 @@ GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 _VALUE = "VARIABLE_VALUE"
 # A parsed node can take a hundred times as much memory as its bytes in the file, so the number of nodes is
-# limited. Otherwise a small hostile file could fill the memory. BERT-Large with moments has 3,000 nodes.
+# limited. Without this limit, a small hostile file could fill the memory. BERT-Large with moments has 3,000
+# nodes.
 _MOST_NODES = 1 << 18
 
 

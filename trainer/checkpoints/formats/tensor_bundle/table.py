@@ -133,7 +133,9 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
     offset = 0
 
     def write_block(block: _BlockBuilder) -> bytes:
-        """Write a block. Return its offset and size, encoded as in the index block and the footer."""
+        """Write a block. Return the block's offset and size in the encoding that the index block and the
+        footer use.
+        """
         nonlocal offset
         body = block.finish()
         place = encode_varint(offset) + encode_varint(len(body))
