@@ -52,7 +52,7 @@ MODELS = {"BERT base": {}, "BERT large": {"hidden_size": 1024, "num_hidden_layer
 WINDOW = 20_000_000
 """Number of examples over which files are counted. A smaller dataset is counted over a whole epoch."""
 
-_SAMPLED_MACHINES = 2
+_SAMPLED_MACHINES = 5
 _SAMPLED_PLACES = 160  # of the window. 8 whole files are read while two or more of these places are passed.
 _SAMPLE_EXAMPLES = 4096
 
@@ -158,9 +158,11 @@ def list_worker_pieces(dealer: Dealer, window: int) -> list[set[DecodedPiece]]:
     found = []
     for nth in np.unique(np.linspace(0, updates - 1, _SAMPLED_PLACES).astype(int)).tolist():
         position = order.advance(Position(), nth * dealer.update_rows)
-        # These updates together have rows of each of the worker's streams.
+        # These updates together have rows of each of the worker's streams. They end with the epoch, because
+        # in the next epoch the streams have other files.
         pieces, rows = set[DecodedPiece](), 0
-        while rows < turn:
+        last = order.examples - dealer.updates * dealer.update_rows
+        while rows < turn and position.epoch == 0 and position.examples <= last:
             if isinstance(dealer, StreamDealer):
                 assert isinstance(order, StreamOrder)
                 offsets = dealer.find_offsets(order, position).ravel()
@@ -182,8 +184,9 @@ def simulate(
     window = min(total, WINDOW)
     each = workers // machines
     of_machine, of_worker, held = list[int](), list[int](), 0
-    # Machines in the middle have neighbours on both sides, with which they share files.
-    for machine in sorted({machines * nth // (_SAMPLED_MACHINES + 1) for nth in (1, 2)}):
+    for machine in sorted(
+        {machines * (2 * nth + 1) // (2 * _SAMPLED_MACHINES) for nth in range(_SAMPLED_MACHINES)}
+    ):
         seen = set[int]()
         # Workers of the same group of micro-batches need the same files, so ask one of each group.
         first = make_dealer(files, reading, workers, machine * each, batch_size)
@@ -192,7 +195,7 @@ def simulate(
             own = {file for some in pieces for file, _ in some}
             of_worker.append(len(own))
             seen |= own
-            open_files = max(len({file for file, _ in some}) for some in pieces)
+            open_files = max((len({file for file, _ in some}) for some in pieces), default=0)
             held = max(held, open_files * (2 * reading.chunk_rows or files[0][1] * 5 // 4))
         of_machine.append(len(seen))
     # The files that all machines together read in the window.

@@ -72,7 +72,7 @@ def taken(data: OpenedDataset, number: int, first: int = 0, seed: int = 7) -> li
 
 def twin(sources: list[OpenedDataset], weights: list[int], number: int, seed: int) -> list[Taken]:
     """The sources' own orders, one example at a time, as their turns come."""
-    turns, _ = Turns(weights).find(np.arange(number))
+    turns, _ = Turns(weights).find_sources(np.arange(number))
     own = [iter(taken(data, number, seed=seed)) for data in sources]
     return [next(own[turn]) for turn in turns.tolist()]
 
