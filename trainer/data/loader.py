@@ -134,7 +134,8 @@ class Loader(Prefetcher[Update]):
         if not (start.epoch >= 0 and 0 <= start.examples < total):
             kind = "packed rows" if data.layout.packing else "examples"
             raise DatasetError(f"{data.name}: holds {total} {kind}, no position {tuple(position)}")
-        if files < workers and rank == 0:
+        # With streams, the log says in any case how many files each worker reads.
+        if files < workers and rank == 0 and not chunk_rows:
             warn(f"{data.name}: {files} files for {workers} workers, so each file is read by several")
         self._rows, self._form, self._batch_size, self._prepare = rows, form, batch_size, prepare
         self._start = start

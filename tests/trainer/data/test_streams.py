@@ -1,8 +1,11 @@
 """Streams: each epoch once, the same for any number of workers, and reading that is shared out."""
 
 import dataclasses
+import io
 from collections import Counter
-from itertools import pairwise
+from hashlib import md5
+from itertools import islice, pairwise
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import ShardError
 from bertdata.records import ShardLayout
+from bertdata.shards.framing import find_record_starts
+from bertdata.shards.tfrecord import TFRecordWriter
 from tests.support.padded_examples import PaddedForm
 from trainer.data.examples import Rows
 from trainer.data.generated import GeneratedData, generate_data
@@ -80,7 +86,7 @@ def test_numbers_with_reversed_digits_are_spread_evenly():
     assert sorted(rank_by_reversed_digits(500).tolist()) == list(range(500))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(sizes=st.lists(st.integers(0, 300), min_size=1, max_size=7), streams=st.integers(1, 5))
 def test_each_epoch_is_every_row_once(sizes, streams):
     total = sum(sizes)
@@ -112,7 +118,7 @@ def test_streams_take_turns_with_rows_of_shuffled_chunks():
         assert rows != sorted(rows)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 200), min_size=1, max_size=6),
     chunk_rows=st.sampled_from([16, 64, 256]),
@@ -236,3 +242,46 @@ def test_the_loader_decodes_each_file_once_an_epoch_and_a_resumed_one_goes_on(fi
             b.input_ids.tolist() for b in update.batches
         ]
     resumed.close()
+
+
+def write_files(place: Path, count: int) -> OpenedDataset:
+    """A dataset of TFRecord files with a manifest's md5s, in a directory of its own."""
+    data = generate_data(LAYOUT, vocabulary_size=60000, files=count, examples=200)
+    shards = []
+    for shard in data.shards:
+        path = place / f"{shard.name}.tfrecord"
+        with path.open("wb") as file:
+            writer = TFRecordWriter(file, LAYOUT)
+            for batch in data.batches(shard):
+                writer.write(batch)
+            writer.close()
+        digest = md5(path.read_bytes()).hexdigest()
+        shards.append(dataclasses.replace(shard, name=path.name, path=str(path), md5=digest))
+    return OpenedDataset(
+        name=str(place), layout=LAYOUT, shards=tuple(shards), vocabulary_size=data.vocabulary_size
+    )
+
+
+def test_chunks_of_files_are_the_examples_of_the_files(tmp_path):
+    data = write_files(tmp_path, 10)
+    settings = {"form": PaddedForm(), "batch_size": 2000, "seed": 3}
+    found = []
+    for more in ({"open_files": 10}, {"open_files": 10, "chunk_rows": 30}):
+        loader = Loader(Rows(data), **settings, **more)
+        (batch,) = next(loader).batches
+        loader.close()
+        found.append(sorted(map(bytes, batch.input_ids.numpy())))
+    assert found[0] == found[1]
+
+
+def test_a_damaged_file_ends_the_run_although_its_records_are_sound(tmp_path):
+    data = write_files(tmp_path, 10)
+    path = tmp_path / data.shards[4].name
+    records = path.read_bytes()
+    starts = list(find_record_starts(io.BytesIO(records), path.name))
+    frames = [records[start:end] for start, end in pairwise(starts)]
+    path.write_bytes(b"".join(reversed(frames)))
+    loader = Loader(Rows(data), form=PaddedForm(), batch_size=20, open_files=10, chunk_rows=30)
+    with pytest.raises(ShardError, match=f"{path.name}: found md5 [0-9a-f]+, expected {data.shards[4].md5}"):
+        sum(len(update.batches) for update in islice(loader, 1000))
+    loader.close()
