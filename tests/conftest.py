@@ -70,6 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     The numbers of tests left out are shown at the end of the run.
     """
+    _mark_further_parameters(items)
     left_out = {}
     if (parts := config.getoption("parts")) > 1:
         part = _count_commits() % parts
@@ -129,6 +130,17 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     for reason, count in config.stash.get(LEFT_OUT, {}).items():
         terminalreporter.write_line(f"{count} {reason}")
+
+
+def _mark_further_parameters(items: list[pytest.Item]) -> None:
+    """Mark as thorough all parameters but the first of each test with the marker thorough_after_first."""
+    seen = set()
+    for item in items:
+        if item.get_closest_marker("thorough_after_first"):
+            function = item.nodeid.partition("[")[0]
+            if function in seen:
+                item.add_marker("thorough")
+            seen.add(function)
 
 
 def _count_commits() -> int:

@@ -116,7 +116,7 @@ def find_newer_marks() -> set[int]:
 
 
 def find_never_composed() -> set[int]:
-    """Return the composed characters of Unicode 11.0 that the library's normal form NFC does not keep."""
+    """Return the composed characters of Unicode 11.0 that NFC of the package ``tokenizers`` changes."""
     compose = normalizers.NFC().normalize_str
     composites = [
         point for point, decomposed in load_unicode11().decomposition.items() if len(decomposed) > 1

@@ -59,7 +59,7 @@ def name_page(program: str) -> str:
 
 
 def _make_index() -> str:
-    """Return the page that lists all other programs whose command lines are accepted."""
+    """Return the page that lists the programs, by Google and others, whose command lines are accepted."""
     ours = _make_rows(load_programs(), TESTS)
     makers = _make_rows(choice.list_programs(like.DOOR), TOOLKIT_TESTS)
     return f"""\

@@ -15,7 +15,10 @@ from schemas import load_schema
 from schemas.faults import first_fault
 
 FORMAT_VERSION = 2
-"""Format version of notes and of all manifests except those of datasets, which have a separate version."""
+"""Version of the JSON format of all manifests except those of datasets, which have a separate version.
+
+Notes, which record a finished file until the manifest lists it, have the same version.
+"""
 MANIFEST_NAME = "manifest.json"
 MD5SUMS_NAME = "MD5SUMS"
 

@@ -40,8 +40,8 @@ def split_names(names: str, marks: str, is_there: Callable[[str], bool] = path_e
         return [names]
     found = []
     start = 0
-    # At each path, try the name alone, then joined with the next ones until it exists: a, a+b, a+b+c ...
-    # If none exists, take the name alone. The error for a missing file comes later.
+    # "+" may separate paths or be part of a file's name. So try a, then a+b, then a+b+c, and take the first
+    # that exists. If none exists, take a alone. The error for a missing file comes later.
     while start < len(words):
         stop = start + 1
         if not (_MAGIC.search(words[start]) or is_there(words[start])):

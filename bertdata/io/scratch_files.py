@@ -106,7 +106,7 @@ class ScratchFiles:
         try:
             entries = parse_entry_list(ScratchEntry, note.get("files"))
         except ManifestError:
-            return None  # a note in another version's format
+            return None  # another version of bertdata wrote the note in its format
         if not all(entry.fits(self.commit.directory) for entry in entries):
             return None
         return KeptFiles(tuple(self.commit.path(entry.name) for entry in entries), note)

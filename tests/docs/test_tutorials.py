@@ -64,6 +64,7 @@ def test_mlperfs_route(checkout: Path) -> None:
     assert ConsolePage(ROOT / "docs" / "mlperf.md", checkout).run() == 11
 
 
+@pytest.mark.thorough
 def test_splitting(checkout: Path) -> None:
     assert ConsolePage(ROOT / "docs" / "splitting.md", checkout).run() == 2
 

@@ -8,6 +8,7 @@ from tests.soak.hostile_files import make_place, try_cases
 
 
 @pytest.mark.parametrize("count", [24, pytest.param(2_000, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
 def test_hostile_files_end_in_a_result_or_in_one_line(
     count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,10 +115,10 @@ class PartNorms(Norms):
     def __init__(self, count: int) -> None:
         self._count = count
 
-    def each(self, tensors: Sequence[Tensor]) -> Tensor:
+    def compute_each(self, tensors: Sequence[Tensor]) -> Tensor:
         return self._joined([compute_norms(part) for part in self._parts(tensors)])
 
-    def all(self, tensors: Sequence[Tensor]) -> Tensor:
+    def compute_total(self, tensors: Sequence[Tensor]) -> Tensor:
         return self._joined([torch.linalg.vector_norm(compute_norms(part)) for part in self._parts(tensors)])
 
     def _parts(self, tensors: Sequence[Tensor]) -> list[list[Tensor]]:

@@ -100,7 +100,7 @@ class Hpu(SteppingDevice):
     def optimiser(
         self, ours: torch.optim.Optimizer, preset: Preset, groups: list[dict[str, Any]]
     ) -> torch.optim.Optimizer:
-        """Return the bridge's fused optimiser if it computes the same as the preset, otherwise ``ours``.
+        """Return Habana's fused optimiser if it computes the same as the preset, otherwise ``ours``.
 
         FusedLamb clips gradients itself, once per update. It crashes for a group without parameters, so such
         groups are left out.

@@ -117,7 +117,7 @@ def _find_losses_and_accuracies(runs: Sequence[RecordedRun]) -> list[Measure]:
 
 
 def _make_measure(head: str, end: str) -> Measure:
-    """Return the measure for a loss or an accuracy.
+    """Return the chart's description of a loss or an accuracy: its column, title and axis.
 
     head: beginning of its column's name, for example "mlm".
     end: end of its column's name, "loss" or "acc".

@@ -185,7 +185,7 @@ def remove_earlier_run(runtime: Runtime, output_dir: str) -> None:
 def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> "Evaluation | None":
     """Return the evaluation on the configured dataset, or None if no dataset is configured.
 
-    data: the training set, which gives the scores of a baseline.
+    data: the training set. Its most frequent labels are the baseline that scores are compared with.
     shape: settings of the model.
     """
     if (paths := runtime.config.data.eval_data) is None:

@@ -107,8 +107,10 @@ class WorkerStage(nn.Module):
     def _compute_scaled_loss(
         self, received: Sequence[Tensor], divisor: float | Tensor, batch: Batch
     ) -> tuple[Tensor, ...]:
-        """Append the micro-batch's loss and metric sums to ``values``, and return the scaled loss.
+        """Return a micro-batch's loss, scaled for the backward pass. Append its loss and metric sums to
+        ``self.values``.
 
+        received: outputs of the stage before.
         divisor: the number that the loss is divided by.
         """
         assert self._scale is not None

@@ -32,9 +32,9 @@ from bertdata.examples.columns import Array
 
 @lru_cache(maxsize=4)
 def find_turns(weights: tuple[int, ...]) -> "Turns":
-    """Return the Turns object for these weights.
+    """Return the order in which datasets of these weights take turns in a mixture.
 
-    The objects for the last few weights are cached.
+    The orders for the last few weights are cached.
     """
     return Turns(weights)
 

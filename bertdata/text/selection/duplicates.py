@@ -33,13 +33,13 @@ SCRATCH_NAME = "sorted/duplicates"
 """
 
 HASH_ENTRY = struct.Struct(f">{HASH_BYTES}sIII")
-"""Entry of the first sort, for a record.
+"""Entry of a record in the sort that finds equal texts.
 
 It consists of the hash of the text, the number of the file, the number of the piece (a group of records) in
 the file, and the number of the record in the piece.
 """
 _DUPLICATE_ENTRY = struct.Struct(">IIIIQ")
-"""Entry of the second sort, for a duplicate.
+"""Entry of a duplicate in the sort that brings the duplicates into the order of the files.
 
 It consists of the numbers of the duplicate's file, piece and record in the piece, followed by the numbers of
 the file and of the record in it that has the same text first.

@@ -62,7 +62,7 @@ def _check_digits(base: int, exponent: int) -> None:
 
 
 def _round_with_limit(value: Any, places: int) -> Any:
-    """Round a number. If the number of places is too large, store the reason and raise an error."""
+    """Round a number. For too many places it stores the reason for the log, and raises an error."""
     if isinstance(value, int) and places < -MAX_PLACES:
         _refuse(f"asks #expr to round to more than {MAX_PLACES} places")
     return round(value, places)

@@ -133,6 +133,7 @@ def test_a_converted_directory_is_that_of_one_writer(bertdata, blocks, tmp_path,
 
 
 @pytest.mark.parametrize("kind", ["zstd:9", "gz", "bz2:1", "br:5", "snappy"])
+@pytest.mark.thorough_after_first
 def test_compressed_shards_hold_the_plain_ones(bertdata, blocks, tmp_path, kind):
     plain_out, out = tmp_path / "plain", tmp_path / "out"
     assert bertdata("convert", blocks, plain_out, "--to=mds", "--size-limit=6000", "--workers=1").status == 0

@@ -92,6 +92,7 @@ def tfrecords(corpus: list[Path], small_vocabulary_file: Path, bertdata: Program
 
 
 @pytest.mark.parametrize("read", [by_datasets, by_pandas, by_pyarrow, by_polars, by_duckdb])
+@pytest.mark.thorough_after_first
 def test_packed_rows_in_parquet_are_read(
     read: Read, tfrecords: Path, bertdata: Program, tmp_path: Path
 ) -> None:

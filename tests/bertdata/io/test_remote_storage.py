@@ -119,6 +119,7 @@ def test_the_tools_read_and_write_object_stores(store, text, local, bertdata, tm
     divided({name: name for name in ("flat", "habana", "graphcore", "nvidia")}),
     indirect=["store"],
 )
+@pytest.mark.thorough_after_first
 def test_pack_reads_and_writes_object_stores(store, text, local, bertdata, tmp_path, layout):
     local.made(bertdata, *SMALL)
     assert bertdata(*text, "--output", f"{store.url}/shards", *SMALL).status == 0

@@ -44,6 +44,7 @@ def pages(corpus, small_vocabulary_file, tmp_path_factory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("name", ["dataset", pytest.param("both", marks=pytest.mark.thorough), "hostile"])
+@pytest.mark.thorough_after_first
 def test_pages_ask_for_nothing_and_break_no_serious_rule(browser, pages, name, colours):
     browser.open(pages[name], colours)
     assert browser.errors() == []

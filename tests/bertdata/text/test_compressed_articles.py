@@ -46,6 +46,7 @@ def write_articles(place: Path, packings: list[str]) -> Path:
 
 @pytest.mark.parametrize("packings", [["", ".bz2", ".gz"], [".bz2", ".bz2", ".xz"]], ids=["beside", "alone"])
 @pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.thorough_after_first
 def test_compressed_articles_give_the_parts_of_plain_ones(
     program: Program, tmp_path: Path, route: str, packings: list[str]
 ) -> None:

@@ -34,6 +34,7 @@ def file_of(vocabulary: Path, dialect: str = "mlperf") -> VocabularyFile:
 
 @pytest.mark.parametrize("dialect", ["mlperf", "nvidia", "graphcore"])
 @pytest.mark.parametrize("engine", ["native", "python"])
+@pytest.mark.thorough_after_first
 def test_ids_are_those_of_wordpiece_and_words_those_of_jieba(vocabulary, engine, dialect):
     text = "\n".join([LINES[0], LINES[1], "", LINES[2], "\x07", LINES[3]]).encode()
     documents = tokenizer_of(file_of(vocabulary, dialect), engine).encode([text], ["text"])

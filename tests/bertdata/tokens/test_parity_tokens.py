@@ -265,6 +265,7 @@ def empty_caches() -> Iterator[None]:
 @pytest.mark.usefixtures("empty_caches")
 @pytest.mark.parametrize(("dialect", "lower_case"), [("mlperf", True), ("nvidia", False)])
 @pytest.mark.parametrize("plane", POINTS)
+@pytest.mark.thorough_after_first
 def test_engines_treat_every_code_point_alike(plane, dialect, lower_case):
     points = [chr(point) for point in plane if not 0xD800 <= point < 0xE000 and chr(point) not in "\r\n"]
     rules = DIALECTS[dialect]

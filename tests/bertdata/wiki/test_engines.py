@@ -36,6 +36,7 @@ def settings_of(extractor: ExtractorName, *, templates: bool | None = None) -> E
 
 @pytest.mark.parametrize("templates", [True, False])
 @pytest.mark.parametrize("extractor", BOTH)
+@pytest.mark.thorough_after_first
 def test_both_engines_write_the_same_directory(
     tmp_path: Path, extractor: ExtractorName, templates: bool, workers: int
 ) -> None:
@@ -64,6 +65,7 @@ def test_a_template_with_half_of_a_surrogate_pair_is_the_same_by_either_engine(
 
 
 @pytest.mark.parametrize(("name", "templates"), PINNED)
+@pytest.mark.thorough_after_first
 def test_the_step_writes_the_pinned_programs_files(
     kit: Path, tmp_path: Path, name: str, templates: bool, workers: int
 ) -> None:

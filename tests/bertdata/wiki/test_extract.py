@@ -139,6 +139,7 @@ def test_a_dump_without_pages_gives_one_empty_file(tmp_path: Path) -> None:
 # Containers
 
 
+@pytest.mark.thorough_after_first
 def test_every_container_gives_the_same_bytes(tmp_path: Path, workers: int) -> None:
     pages = [page(f"Page {n}", f"{n} " + WORDS * 200, number=n) for n in range(1, 80)]
     plain = write_dump(tmp_path / "dump.xml", *pages)

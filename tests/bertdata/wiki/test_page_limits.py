@@ -48,6 +48,7 @@ def workers(request: pytest.FixtureRequest) -> int:
         for name, pages in HOSTILE_PAGES.items()
     ],
 )
+@pytest.mark.thorough
 def test_a_page_beyond_its_cpu_seconds_ends_the_run_by_name_and_can_be_left_out(
     tmp_path: Path, hostile: str
 ) -> None:
@@ -102,6 +103,7 @@ def test_want_of_memory_is_no_reason_to_skip_a_page(tmp_path: Path, monkeypatch:
         ("5 round -1e12", "asks #expr to round to more than 100000 places"),
     ],
 )
+@pytest.mark.thorough_after_first
 def test_a_power_of_too_many_digits_is_refused_at_once(
     tmp_path: Path, engine: Engine, formula: str, found: str
 ) -> None:
@@ -180,6 +182,7 @@ def test_a_finished_directory_of_other_ids_is_refused(tmp_path: Path) -> None:
         extract(source, tmp_path / "without", ON_DAY)
 
 
+@pytest.mark.thorough
 def test_a_run_that_leaves_out_the_page_at_which_the_last_one_ended_keeps_its_files(tmp_path: Path) -> None:
     source = write_dump(tmp_path / "dump.xml", *many_pages(60), BUSY, LAST)
     with pytest.raises(InputError, match="CPU seconds"):

@@ -41,6 +41,7 @@ def flat_batches(layout: ShardLayout, fill: float, budgets: Budgets) -> list[Fla
 @pytest.mark.parametrize("batch_size", [8, 16, 32, 64])
 @pytest.mark.parametrize("fill", [0.5, 0.9])
 @pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.thorough_after_first
 def test_padding_is_little_and_shapes_are_few(phase, fill, batch_size):
     layout = PHASES[phase]
     budgets = find_budgets(sizes_of(layout, fill), layout, batch_size)

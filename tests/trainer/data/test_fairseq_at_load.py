@@ -98,6 +98,7 @@ def updates(data: UnmaskedData, count: int, **settings: Any) -> list[Counter[Exa
 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.thorough_after_first
 def test_an_example_is_known_by_its_number_in_the_whole_dataset(release, whole, blocks):
     data = bertdata.open_dataset(str(blocks))
     assert len(data.shards) == 3

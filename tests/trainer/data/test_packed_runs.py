@@ -40,6 +40,7 @@ def unpacked_loss(training_set, tmp_path_factory) -> dict[str, float]:
 
 @pytest.mark.parametrize("rows", [False, True], ids=["flat", "rows"])
 @pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.thorough_after_first
 def test_an_update_of_the_whole_set_has_the_same_losses_packed(
     trainer, packed_sets, unpacked_loss, tmp_path, layout, rows
 ):

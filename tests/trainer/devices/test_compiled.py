@@ -71,6 +71,7 @@ def test_training_and_evaluation_have_a_graph_for_each_budget(trainer, training_
 
 
 @pytest.mark.usefixtures("without_inductor")
+@pytest.mark.thorough
 def test_compile_only_compiles_and_leaves_nothing(trainer, training_set, tmp_path):
     run = (*NO_DROPOUT, "--num-hidden-layers=1", "--compile-only")
     outcome = trainer(*words(training_set, tmp_path / "run", *run))

@@ -230,6 +230,7 @@ def test_another_call_order_or_option_than_the_golden_files_is_seen(monkeypatch,
     ],
     ids=lambda more: " ".join(more) or "lamb-graphcore",
 )
+@pytest.mark.thorough_after_first
 def test_losses_are_those_of_a_processor(trainer, tmp_path, training_set, more):
     common = [*SMALL, "--unverified", f"--train-data={training_set}", "--steps-this-run=4", *more]
     data = [f"--eval-data={training_set}", "--eval-examples=21", "--eval-batch-size=5", "--eval-every=0"]
@@ -271,6 +272,7 @@ def results(run: Path) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.thorough_after_first
 def test_a_resumed_run_goes_on_as_if_it_had_not_stopped(trainer, tmp_path, precision):
     common = [*SMALL, "--generated-data", f"--precision={precision}", "--optimiser=lamb-graphcore-pytorch"]
     common += ["--loss-scaling=64", "--checkpoint-every=2"]
@@ -499,6 +501,7 @@ def test_synthetic_data_reports_no_losses(trainer, tmp_path):
 
 
 @pytest.mark.parametrize("name", [name for name in find_shipped_configs() if name.startswith("graphcore")])
+@pytest.mark.thorough_after_first
 def test_graphcores_configurations_are_compiled_unchanged_but_for_their_size(
     trainer, tmp_path, monkeypatch, name
 ):

@@ -70,6 +70,7 @@ def compare(attention: Callable[..., Tensor], lengths: list[int], reach: int) ->
 @pytest.mark.parametrize("attention", ATTENTIONS)
 @settings(max_examples=25, deadline=None)
 @given(lengths=st.lists(st.integers(0, 90), min_size=1, max_size=4).filter(any), reach=st.integers(1, 45))
+@pytest.mark.thorough_after_first
 def test_windowed_attention_and_its_gradients_equal_a_plain_twin(attention, lengths, reach):
     compare(attention, lengths, reach)
 

@@ -1,5 +1,6 @@
 """Rotary positions as torch's compiler sees them."""
 
+import pytest
 import torch
 
 from tests.support.flat import flatten, make_rows
@@ -12,6 +13,7 @@ SHAPE = ModernBertConfig(
 )
 
 
+@pytest.mark.thorough
 def test_a_compiler_is_given_the_rotations_of_global_and_of_local_layers_once():
     """It would find cosines anew for each value of each layer: docs/devices.md has the time."""
     graphs = []

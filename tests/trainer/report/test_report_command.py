@@ -66,6 +66,7 @@ def test_an_aborted_run_and_numbers_that_are_not_finite_stand_on_top(tmp_path):
     assert "1 numbers are not finite, first mlm_loss of update 9" in faults
 
 
+@pytest.mark.thorough
 def test_the_plan_of_a_split_is_drawn_with_its_stages(tmp_path):
     folder = make_run(tmp_path / "run", strategy="pipelined", stages=4)
     assert "divided by pipelined, but its plan was not kept" in page(folder)

@@ -38,6 +38,7 @@ def pages(training_set, tmp_path_factory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("name", ["split", "both", "hostile"])
+@pytest.mark.thorough_after_first
 def test_pages_of_runs_ask_for_nothing_and_break_no_serious_rule(browser, pages, name, colours):
     browser.open(pages[name], colours)
     for element in browser.driver.find_elements("css selector", "details"):

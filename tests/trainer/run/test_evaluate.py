@@ -154,6 +154,7 @@ def cross_entropy_by_shares(counts: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("batch_size", [7, 64, 1000])
+@pytest.mark.thorough_after_first
 def test_metrics_are_as_defined_whatever_the_batches(training_set, batch_size):
     record, model = measured(training_set, eval_batch_size=batch_size)
     assert model.training  # the model is in training mode again

@@ -48,6 +48,7 @@ def test_tables_have_the_columns_of_masked_words_alone(whole):
 
 
 @pytest.mark.parametrize("form", [(), ("--rows",), ("--bins=2",), ("--pack-on-load",)])
+@pytest.mark.thorough_after_first
 def test_resumed_is_the_same_as_never_stopped(trainer, block_set, tmp_path, form):
     run = words(block_set, tmp_path / "a", f"--steps={STEPS}", *form)
     assert trainer(*run).status == 0

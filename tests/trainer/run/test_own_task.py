@@ -42,6 +42,7 @@ def small(spans: Path, place: Path, *more: str) -> list[str]:
 
 
 @pytest.mark.parametrize("form", [(), ("--rows",), ("--bins=2",), ("--pack-on-load",)])
+@pytest.mark.thorough_after_first
 def test_it_trains_is_evaluated_and_resumed_to_the_bit(trainer, spans, tmp_path, form):
     whole = trainer(*small(spans, tmp_path / "a", f"--eval-data={spans}", *form))
     assert whole.status == 0, whole.err
@@ -167,6 +168,7 @@ def test_masked_words_of_an_objective_of_ones_own_need_no_task(
 
 @pytest.mark.parametrize("container", ["tfrecord", "hdf5", "parquet"])
 @pytest.mark.parametrize("form", [(), ("--rows",), ("--pack-on-load",)])
+@pytest.mark.thorough_after_first
 def test_masks_at_load_stand_beside_other_groups(
     trainer, bertdata, corpus, small_vocabulary_file, tmp_path, container, form
 ):

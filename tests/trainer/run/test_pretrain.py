@@ -84,6 +84,7 @@ def test_resumed_is_the_same_as_never_stopped(trainer, whole, training_set, tmp_
     assert tensors(tmp_path, 10) == tensors(whole, 10)
 
 
+@pytest.mark.thorough
 def test_resumed_after_kill_9_is_the_same_as_never_stopped(
     trainer, whole, training_set, tmp_path, monkeypatch
 ):
@@ -163,6 +164,7 @@ def test_resuming_what_never_began_begins(trainer, training_set, tmp_path):
 
 
 @pytest.mark.parametrize("optimiser", ["adamw", "momentum", "adamw-bert", "lamb-graphcore"])
+@pytest.mark.thorough_after_first
 def test_every_optimisers_moments_are_kept(trainer, training_set, tmp_path, optimiser):
     run = ("--optimiser", optimiser, "--steps=4", "--checkpoint-every=2", "--base-learning-rate=0.01")
     assert trainer(*words(training_set, tmp_path / "a", *run)).status == 0
@@ -993,6 +995,7 @@ def test_every_command_explains_itself(trainer):
     ],
     ids=["alone", "before the file's steps", "with warm-up", "behind a flag"],
 )
+@pytest.mark.thorough_after_first
 def test_epochs_give_the_number_of_updates(trainer, training_set, tmp_path, flags, steps):
     examples = sum(shard.examples for shard in open_dataset(str(training_set)).shards)
     file = tmp_path / "config.json"

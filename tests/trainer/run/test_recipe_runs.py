@@ -47,6 +47,7 @@ def test_the_parts_are_there(straight):
 
 
 @pytest.mark.parametrize("step", [2, 6, 8, 10])
+@pytest.mark.thorough_after_first
 def test_a_run_resumed_in_any_part_has_the_same_bits(trainer, training_set, straight, tmp_path, step):
     cut = words(training_set, tmp_path, *RECIPE, *FALL)
     assert trainer(*cut, f"--steps-this-run={step}").status == 0

@@ -30,6 +30,7 @@ def run(trainer, data: Path, place: Path, *more: object) -> str:
         ((16, 64), ["--warmup-tokens=64"]),  # updates that are counted in tokens
     ],
 )
+@pytest.mark.thorough_after_first
 def test_an_epoch_is_one_pass_whatever_the_size_of_its_updates(trainer, training_set, tmp_path, sizes, more):
     """1 of 1,387 examples in 100 updates of 4 and then 74 of 8 was 0.72 of a pass: 124 of 8 remain."""
     examples = open_dataset(str(training_set)).examples

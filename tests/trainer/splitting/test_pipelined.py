@@ -131,6 +131,7 @@ def matters(name: str) -> bool:
 
 
 @pytest.mark.parametrize("name", names(SEVERAL))
+@pytest.mark.thorough_after_first
 def test_stages_start_with_the_weights_of_one_process_to_the_bit(name, by_stages):
     wanted, found = alone(TRIALS[name]).first, by_stages[name]
     assert {key for one in found for key in one.first} == set(wanted)
@@ -145,6 +146,7 @@ def test_with_one_micro_batch_training_has_the_bits_of_one_process(name, by_stag
 
 
 @pytest.mark.parametrize("name", names(SEVERAL, SKIPPING))
+@pytest.mark.thorough_after_first
 def test_training_has_the_bits_of_one_process_that_adds_up_in_the_same_order(name, by_stages):
     """So all differences from the usual order, below, are those of sums of the same gradients."""
     assert_same_bits(by_stages[name], in_order(TRIALS[name]))

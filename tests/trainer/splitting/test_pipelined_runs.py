@@ -27,6 +27,7 @@ def results(run):
     return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
 
 
+@pytest.mark.thorough
 def test_two_stages_train_and_measure_what_one_worker_does_and_it_goes_on(trainer, training_set, tmp_path):
     split, alone = tmp_path / "split", tmp_path / "alone"
     more = ("--steps=6", f"--eval-data={training_set}", "--eval-examples=20", *NO_DROPOUT)

@@ -106,6 +106,7 @@ def three(tmp_path_factory) -> dict[str, list[Result]]:
 @pytest.mark.parametrize(
     "name", names(*(name for name in TRIALS if name.startswith(("lamb", "adamw", "stableadamw", "without"))))
 )
+@pytest.mark.thorough_after_first
 def test_updates_equal_those_of_one_process(two, name):
     found, expected = joined(two[name], "last"), joined([alone(name)], "last")
     assert distance(found, expected) < 1e-7
@@ -142,6 +143,7 @@ def test_moments_equal_those_of_one_process(two):
         torch.testing.assert_close(found[name], expected[name], rtol=1e-4, atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_three_processes_of_which_some_hold_no_row_equal_one(three):
     last = three["lamb"][2].last
     segments = last["bert.embeddings.token_type_embeddings.weight"]
@@ -212,6 +214,7 @@ def test_between_its_passes_a_layer_has_no_gathered_weight(two, name):
 # Stages of a pipeline
 
 
+@pytest.mark.thorough
 def test_two_stages_of_two_processes_each_equal_one_process(tmp_path):
     trial = TRIALS["without dropout"]
     plan = even_plan(trial.shape, 2, 2, sequence_length=32, batch_size=2, micro_batches=3)

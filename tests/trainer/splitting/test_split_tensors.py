@@ -143,6 +143,7 @@ DIVISIONS = [(1, 3, True), (3, 1, False), (2, 2, False), (2, 2, True), (1, 2, Tr
 
 
 @pytest.mark.parametrize(("stages", "copies", "sharded"), DIVISIONS)
+@pytest.mark.thorough_after_first
 def test_a_checkpoint_is_read_whole_and_by_any_other_division(tmp_path, stages, copies, sharded):
     path = save(tmp_path, stages, copies, sharded=sharded)
     saved = read_state(path)

@@ -55,6 +55,7 @@ def mrpc_features(kit, part, dialect):
 
 @pytest.mark.parametrize("part", ["train", "dev", "test"])
 @pytest.mark.parametrize("dialect", ["google", "nvidia"])
+@pytest.mark.thorough_after_first
 def test_mrpcs_features_are_the_originals(kit, part, dialect):
     oracles = json.loads((kit / "mrpc" / f"features__{dialect}__mrpc__s128.json").read_text())
     oracle = oracles.get(part)

@@ -58,6 +58,7 @@ def rows(task, heading, count):
 
 
 @pytest.mark.parametrize("task", sorted(HEADINGS))
+@pytest.mark.thorough_after_first
 def test_a_task_is_learned_evaluated_and_predicted_from_its_files(task, trainer, pretrained, tmp_path):
     data = tmp_path / "data"
     data.mkdir()

@@ -175,6 +175,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.thorough_after_first
 def test_it_trains_is_evaluated_and_resumed_to_the_bit(trainer, spans, tmp_path, form):
     data = spans["plain" if form.startswith("drawn") else "made"]
     run = ("--steps=12", "--base-learning-rate=0.02", "--batch-size=8", *FORMS[form])

@@ -52,6 +52,7 @@ def texts(predictions):
 
 @pytest.mark.parametrize("dialect", ["google", "nvidia"])
 @pytest.mark.parametrize(("name", "variant"), CASES)
+@pytest.mark.thorough_after_first
 def test_answers_and_n_best_lists_are_the_originals(kit, name, variant, dialect):
     oracle = read_oracle(kit, f"nbest__{dialect}__{name}__{variant}")
     made = make_case(kit, parse_case(name, dialect))

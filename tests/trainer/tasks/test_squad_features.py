@@ -66,6 +66,7 @@ def assert_same_fields(values, oracle):
 @pytest.mark.parametrize("mode", ["training", "prediction"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", SOME_THOROUGH)
+@pytest.mark.thorough_after_first
 def test_features_of_a_development_set_are_the_originals(kit, name, dialect, mode):
     oracle = read_oracle(kit, f"features__{dialect}__{name}")[mode]
     made = make_case(kit, parse_case(name, dialect, training=mode == "training"))
@@ -110,6 +111,7 @@ def test_features_of_the_same_questions_in_flat_form_are_the_same(kit, name, lin
 
 
 @pytest.mark.parametrize("name", SOME_THOROUGH)
+@pytest.mark.thorough
 def test_google_shuffles_the_questions_before_it_makes_features(kit, name):
     oracle = read_oracle(kit, f"features__google__{name}")["training_shuffled"]
     case = parse_case(name, "google", training=True)

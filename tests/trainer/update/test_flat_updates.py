@@ -196,6 +196,7 @@ def work_of(batch: FlatBatch, shape: ModelConfig) -> float:
         pytest.param(True, 0.9, 3, marks=pytest.mark.thorough),
     ],
 )
+@pytest.mark.thorough_after_first
 def test_an_update_computes_the_tokens_fed_and_no_more(flat, monkeypatch, compiled, fill, count):
     graphs = Graphs(monkeypatch)
     batches, _ = flat(count, fill)
@@ -224,6 +225,7 @@ def test_the_budgets_padding_is_small(flat, fill):
     [(COMPILED, [0, 1, 8, 10]), pytest.param(SHAPE, range(100), marks=pytest.mark.thorough)],
     ids=["4", "100"],
 )
+@pytest.mark.thorough
 def test_compiled_updates_are_one_graph_a_budget_each_way(flat, monkeypatch, shape, numbers):
     graphs = Graphs(monkeypatch)
     drawn, form = flat(max(numbers) + 1)

@@ -74,7 +74,9 @@ class LoadingSection(Section):
     """
 
     rows: bool = declare_common_key(
-        False, "use padded rows instead of flat batches; a row is an example, or a row of a packed dataset"
+        False,
+        "pad each example to a row of equal length, instead of joining the examples of a batch without "
+        "padding (a flat batch). The rows of a packed dataset stay as they are",
     )
     bins: int | None = declare_common_key(
         None,

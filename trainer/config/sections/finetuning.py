@@ -83,9 +83,9 @@ class FinetuningSection(Section):
     label_column: str | None = setting(None, "column of the label or score (default: the task's column)")
     labels: Sequence[str] | None = setting(
         None,
-        "labels in the order of their ids, as A,B or a JSON list (default: the task's labels. For your "
-        "own table: the sorted labels of its training file, or their order in start_from_ckpt if its head "
-        "has the same labels)",
+        "labels in the order of their ids, as A,B or a JSON list (default: the task's labels). For a table "
+        "of your own the default is the sorted labels of the training file, or the order in the checkpoint "
+        "of start_from_ckpt if its head has the same labels",
     )
     regression: bool = setting(False, "predict a score instead of a label")
     heading: bool | None = setting(

@@ -63,8 +63,9 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
 
 
 def _warn_about_flags(flags: ParsedCommandLine) -> None:
-    """Warn about flags that exist only in the README, and about values that the program reads in a surprising
-    way.
+    """Warn about flags that Graphcore's README prints but Graphcore's program refuses.
+
+    Also warn about true or false values that the program reads differently from what a user would expect.
     """
     words = {word.partition("=")[0] for word in flags.arguments}
     true_of_any_word = {flag.spellings[0] for flag in flags.table if flag.kind is bool and not flag.idle}

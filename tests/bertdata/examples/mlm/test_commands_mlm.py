@@ -129,6 +129,7 @@ def test_open_dataset_gives_examples_and_models_inputs(datasets, format):
     assert sum(label != -100 for label in labels) == len(row.labels)
 
 
+@pytest.mark.thorough
 def test_masks_at_load_are_drawn_anew_for_each_epoch(datasets, corpus, small_vocabulary_file, tmp_path):
     """Those that the files have do not count."""
     flags = ("--objective=mlm", "--max-seq-length=64", "--no-masks")

@@ -60,6 +60,7 @@ def test_a_byte_that_is_not_utf8_is_named_by_its_line_behind_the_first_block(
 @pytest.mark.parametrize(
     "between", ["\n", " ", "", " \n"], ids=["lines", "one line", "no blank", "blank ends"]
 )
+@pytest.mark.thorough_after_first
 def test_memory_does_not_grow_with_a_document(between: str, tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text(f"understanding{between}" * (1 << 19), encoding="utf-8")

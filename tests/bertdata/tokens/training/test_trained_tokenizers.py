@@ -43,6 +43,7 @@ def added(found: dict[str, Any]) -> dict[str, int]:
 
 
 @KIND
+@pytest.mark.thorough_after_first
 def test_a_tokenizer_is_the_same_in_every_process(kind: str, corpus: list[Path], tmp_path: Path) -> None:
     if kind == "unigram":
         pytest.importorskip("sentencepiece")

@@ -30,6 +30,7 @@ def peak_bytes_of(*words: object) -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc to read memory from")
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
+@pytest.mark.thorough_after_first
 def test_a_long_document_of_few_words_takes_no_more_memory_than_a_short_one(
     kind: str, tmp_path: Path
 ) -> None:

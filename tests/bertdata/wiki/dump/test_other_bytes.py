@@ -37,6 +37,7 @@ def xml(tmp_path: Path) -> bytes:
 @pytest.mark.parametrize("engine", ["native", "python"])
 @pytest.mark.parametrize("behind", BEHIND)
 @pytest.mark.parametrize("packing", PACKED)
+@pytest.mark.thorough_after_first
 def test_bytes_behind_the_last_stream_are_passed_over_as_bzip2_and_gzip_do(
     xml: bytes, tmp_path: Path, program: Program, packing: str, behind: str, engine: Engine
 ) -> None:

@@ -157,6 +157,7 @@ def test_a_huge_page_of_one_mark_is_an_article_or_beyond_a_limit(mark):
 @pytest.mark.parametrize(
     "opening", ["{{", "{{lc:", "{{#if:x|", "{{#switch:a|a=", "{{#ifeq:a|a|", "{{#invoke:String|len|"]
 )
+@pytest.mark.thorough_after_first
 def test_nesting_however_deep_ends(opening, depth):
     reason, _ = outcome(opening * depth + "a" + "}}" * depth, max_work=1 << 30)
     assert reason in ("", "limit", "extraction failed")

@@ -195,6 +195,7 @@ def test_the_kernel_enters_a_block_as_the_twin_does(lines, namespace, redirect, 
         "{{#invoke:String|replace|" + "a" * 50_000 + "|a|" + "b" * 50_000 + "}}",
     ],
 )
+@pytest.mark.thorough_after_first
 def test_both_engines_have_the_same_limits(text):
     templates = {**TEMPLATES, "Deep": "{{{a|" * 12 + "x" + "}}}" * 12}
     definitions = [

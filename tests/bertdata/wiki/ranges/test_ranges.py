@@ -129,6 +129,7 @@ def split_block(block: Block, bits: int) -> list[Block]:
 
 @pytest.mark.parametrize("number", [0, 3, -2])
 @pytest.mark.parametrize("bits", [50, 4001, 300_000])
+@pytest.mark.thorough_after_first
 def test_a_magic_number_by_chance_within_a_block_does_not_matter(
     one_stream: tuple[bytes, bytes], monkeypatch: pytest.MonkeyPatch, number: int, bits: int
 ) -> None:

@@ -190,6 +190,7 @@ def test_a_huge_page_of_one_mark_ends(mark: str):
 @pytest.mark.parametrize(
     "opening", ["{{T|", "{{lc:", "{{#if:x|", "{{#switch:a|a=", "{{#ifeq:a|a|", "{{#expr:("]
 )
+@pytest.mark.thorough_after_first
 def test_nesting_however_deep_ends(opening: str, depth: int):
     assert outcome(opening * depth + "a" + "}}" * depth, {"T": "{{{1}}}"})[0] in BOUNDED
 

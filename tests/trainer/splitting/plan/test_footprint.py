@@ -22,6 +22,7 @@ def config(pre_norm=False):
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("attention", ["scores", "flat"])
 @pytest.mark.parametrize("head", ["pretraining", "masked_words"])
+@pytest.mark.thorough_after_first
 def test_fake_tensors_count_as_real_ones_do(head, attention, precision, pre_norm):
     shape = Shape(rows=2, length=8, masked=2, attention=attention)
     counted = measure_footprints(config(pre_norm), shape, precision, head)
@@ -87,6 +88,7 @@ def modern() -> ModernBertConfig:
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("attention", ["scores", "flat"])
+@pytest.mark.thorough_after_first
 def test_fake_tensors_of_a_modernbert_count_as_real_ones_do(attention, precision):
     shape = Shape(rows=2, length=24, masked=2, attention=attention)
     counted = measure_footprints(modern(), shape, precision, "masked_words")

@@ -230,6 +230,7 @@ def large(**changes):
     )
 
 
+@pytest.mark.thorough
 def test_96_layers_on_64_devices_have_one_plan():
     request = large(may_shard=False)
     plan = make_plan(request)
@@ -249,6 +250,7 @@ def test_96_layers_on_64_devices_have_one_plan():
         ({"strategy": "sharded", "devices": 1}, 1, 1, "sharded"),
     ],
 )
+@pytest.mark.thorough_after_first
 def test_a_request_chooses_strategy_stages_and_copies(changes, stages, copies, strategy):
     plan = make_plan(changed(REQUEST, **changes))
     assert (len(plan.stages), plan.copies, plan.strategy) == (stages, copies, strategy)

@@ -32,9 +32,10 @@ _MOST_NODES = 1 << 18
 class OptimiserSlot(NamedTuple):
     """A variable that an optimiser has for a weight, such as the running mean of its gradients.
 
-    weight: number of the weight's node.
+    The checkpoint's object graph numbers its nodes, which are the model's objects and variables.
+    weight: number of the node that stands for the weight.
     name: the optimiser's name for the variable.
-    node: number of the variable's node.
+    node: number of the node that stands for the variable.
     """
 
     weight: int
