@@ -201,7 +201,7 @@ def simulate(
     # The files that all machines together read in the window.
     alone = make_dealer(files, reading, 1, 0, 4096)
     united = {file for some in list_worker_pieces(alone, window) for file, _ in some}
-    scale = total / window if window < total else 1.0
+    scale = len(files) / len(united)
     return Reads(
         of_file=float(np.mean(of_machine)) * machines / len(united),
         of_machine=float(np.mean(of_machine)) * scale,
