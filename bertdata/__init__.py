@@ -12,23 +12,30 @@ line is ``bertdata``. Its commands are also functions, with the same names and s
 ``__all__`` lists the public names. Every other name is private and may change.
 """
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bertdata import errors
+    from bertdata.sources.in_memory import Records
     from bertdata.steps.create import create
     from bertdata.steps.extract import extract
     from bertdata.steps.find_date import find_date
     from bertdata.steps.open_dataset import open_dataset
     from bertdata.steps.pack import pack
+    from bertdata.steps.report import report
     from bertdata.steps.segment import segment
+    from bertdata.steps.show import show
     from bertdata.steps.stats import stats
+    from bertdata.steps.train_vocab import train_vocab
     from bertdata.steps.verify import verify
     from bertdata.steps.write_report import write_report
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Records",
     "__version__",
     "create",
     "errors",
@@ -36,39 +43,51 @@ __all__ = [
     "find_date",
     "open_dataset",
     "pack",
+    "report",
     "segment",
+    "show",
     "stats",
+    "train_vocab",
     "verify",
     "write_report",
 ]
 
-_STEPS = {
-    "create",
-    "extract",
-    "find_date",
-    "open_dataset",
-    "pack",
-    "segment",
-    "stats",
-    "verify",
-    "write_report",
-}
-"""Names of the public functions.
+_MODULES = {"Records": "bertdata.sources.in_memory"}
+"""For each public name that is no step, the module that has it.
 
-The module of ``bertdata.steps`` with the function's name is imported when the function is first used.
+A step is in the module of ``bertdata.steps`` with the step's name. The module of a name is imported when the
+name is first used.
 """
+
+
+class _Package(ModuleType):
+    """This package as a module object, in which ``report`` is always the function.
+
+    There is also a package ``bertdata.report``. When Python imports it, it sets the attribute ``report`` of
+    this package to the module, which would hide the function. Imports of ``bertdata.report`` find the module
+    without the attribute.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "report" and isinstance(value, ModuleType):
+            return
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 if not TYPE_CHECKING:  # type checkers see only the imports above
 
     def __getattr__(name: str) -> Any:
         from importlib import import_module
 
-        if name in _STEPS:
-            found = globals()[name] = getattr(import_module(f"bertdata.steps.{name}"), name)
-            return found
         if name == "errors":
             return import_module("bertdata.errors")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = _MODULES.get(name, f"bertdata.steps.{name}")
+        found = globals()[name] = getattr(import_module(module), name)
+        return found
 
 
 def __dir__() -> list[str]:

@@ -2,41 +2,14 @@
 
 import argparse
 
-from bertdata.build.given_parts import find_training_text
 from bertdata.cli.common.parser import Parser, add_overwrite, parse_positive
-from bertdata.cli.common.request_flags import add_flags
-from bertdata.cli.common.text_flags import (
-    SHARED_FLAGS,
-    add_language_settings,
-    add_record_settings,
-    read_record_settings,
-)
-from bertdata.cli.common.training_progress import TrainingProgress
-from bertdata.io import storage
-from bertdata.io.file_check import FileEntry, compute_md5
-from bertdata.io.outputs import (
-    TOKENIZER_JSON,
-    VOCABULARY,
-    VOCABULARY_MANIFEST,
-    check_output,
-    refuse_input_as_output,
-)
-from bertdata.io.terminal import say, say_error
+from bertdata.cli.common.request_flags import add_flags, make_request
+from bertdata.cli.common.step_progress import StepProgressDisplay
+from bertdata.cli.common.text_flags import add_language_settings, add_record_settings
+from bertdata.io.terminal import say
 from bertdata.steps.create_request import CreateRequest
-from bertdata.steps.record_source import warn_of_escaped_markup
-from bertdata.steps.source_parts import has_record_sources, plan_texts
-from bertdata.tokens.training.manifest import (
-    VocabularyManifest,
-    describe_text,
-    find_package_versions,
-    make_manifest_path,
-)
-from bertdata.tokens.training.special_tokens import KINDS, SpecialTokens, number_special_tokens
-from bertdata.tokens.training.texts import RecordFiles, TextFiles, VocabularyText
-from bertdata.tokens.training.train import train_tokenizer
-from bertdata.tokens.training.warnings import find_text_warnings, warn_of_unused_special_tokens
-from bertdata.tokens.training.word_counts import WordCounts
-from bertdata.tokens.training.wordpiece import train_vocabulary
+from bertdata.steps.train_vocab import TrainVocabRequest, plan_training
+from bertdata.tokens.training.special_tokens import KINDS
 
 EXAMPLE = """\
   bertdata train-vocab part-* --output vocab.txt --size 8000
@@ -107,110 +80,10 @@ def make_parser() -> Parser:
 
 def run(arguments: list[str]) -> int:
     """Run ``bertdata train-vocab`` and return the exit status."""
-    parser = make_parser()
-    args = parser.parse_args(arguments)
-    special = number_special_tokens(args.kind, args.special)
-    as_json = args.output.endswith(".json")
-    if not as_json and args.kind != "wordpiece":
-        parser.error(f"--kind {args.kind} makes a tokenizer.json: end the name {args.output!r} in .json")
-    if not as_json and special.roles != number_special_tokens("wordpiece").roles:
-        parser.error("a vocabulary of lines knows its roles by BERT's names: without ROLE=, or write a .json")
-    args.lower_case = args.kind == "wordpiece" if args.lower_case is None else args.lower_case
-    refuse_input_as_output(args.output, args.texts)
-    if args.keep_accents and args.kind != "wordpiece":
-        parser.error(f"--keep-accents: {args.kind} keeps accents; leave it out")
-    if args.keep_accents and not args.lower_case:
-        parser.error("--keep-accents goes with --lower-case: text that keeps its case keeps its accents")
-    text = _find_text(args)
-    form = TOKENIZER_JSON if as_json else VOCABULARY
-    check_output(
-        args.output, text.files, form, overwrite=args.overwrite
-    )  # the check also finds an output that is a symbolic link to an input
-    beside = make_manifest_path(args.output)
-    check_output(beside, text.files, VOCABULARY_MANIFEST, overwrite=args.overwrite)
-    # Both outputs are opened before the training, which takes long, so that a wrong path is reported at once.
-    with storage.open_output(args.output) as file, storage.open_output(beside) as manifest:
-        with TrainingProgress(args.output, text.bytes) as progress:
-            data, tokens = (_train_json if as_json else _train_wordpiece)(text, special, args, progress)
-            progress.warn(_list_warnings(args, special, progress.words, as_json))
-        file.write(data)
-        manifest.write(_make_manifest(args, data, progress.words).dump())
-    say(f"{args.output}: {tokens} tokens")
+    request = make_request(TrainVocabRequest, make_parser().parse_args(arguments))
+    training = plan_training(request)
+    say(*training.notes)
+    with StepProgressDisplay() as progress:
+        made = training.train(progress)
+    say(f"{made.path}: {made.tokens} tokens")
     return 0
-
-
-def _find_text(args: argparse.Namespace) -> VocabularyText:
-    """Return the text to train on, which consists of records or of text files.
-
-    Raises an error if there is no text, or if a flag does not apply to this kind of text.
-    """
-    own = {name: value for name in SHARED_FLAGS if (value := getattr(args, name)) is not None}
-    given = read_record_settings(args) | own
-    if has_record_sources(args.texts, given, skip_bad_inputs=False):
-        plan = plan_texts(args.texts, given)
-        for note in (*plan.notes, *warn_of_escaped_markup(plan)):
-            say_error(f"bertdata: warning: {note}")
-        return RecordFiles(plan)
-    found = find_training_text(args.texts)
-    say(*found.notes)
-    return TextFiles(found.parts)
-
-
-def _train_wordpiece(
-    text: VocabularyText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
-) -> tuple[bytes, int]:
-    """Train a WordPiece vocabulary.
-
-    Return the contents of its file, which has one token per line, and the number of tokens.
-    """
-    tokens = train_vocabulary(
-        text,
-        size=args.size,
-        lower_case=args.lower_case,
-        keep_accents=args.keep_accents,
-        special=special,
-        on_read=progress.on_read,
-        on_counted=progress.on_counted,
-    )
-    return "".join(f"{token}\n" for token in tokens).encode(), len(tokens)
-
-
-def _train_json(
-    text: VocabularyText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
-) -> tuple[bytes, int]:
-    """Train the vocabulary of a tokenizer.json. Return the contents of the file, and the number of tokens."""
-    tokenizer = train_tokenizer(
-        text,
-        kind=args.kind,
-        size=args.size,
-        lower_case=args.lower_case,
-        keep_accents=args.keep_accents,
-        special=special,
-        on_read=progress.on_read,
-        on_counted=progress.on_counted,
-    )
-    return f"{tokenizer.to_str(pretty=True)}\n".encode(), tokenizer.get_vocab_size()
-
-
-def _list_warnings(
-    args: argparse.Namespace, special: SpecialTokens, words: WordCounts, as_json: bool
-) -> list[str]:
-    """Return the warnings about the new vocabulary, for example that it is smaller than requested."""
-    found = find_text_warnings(words, args.kind, args.output)
-    return (
-        found if as_json else [*found, *warn_of_unused_special_tokens(special, args.lower_case, args.output)]
-    )
-
-
-def _make_manifest(args: argparse.Namespace, data: bytes, words: WordCounts) -> VocabularyManifest:
-    """Return the manifest of the new vocabulary: settings, package versions and counts of the text."""
-    settings = {
-        "kind": args.kind,
-        "size": args.size,
-        "lower_case": args.lower_case,
-        "special": args.special,
-    }
-    if args.keep_accents:
-        settings["keep_accents"] = True
-    file = FileEntry(name=storage.get_base_name(args.output), bytes=len(data), md5=compute_md5(data))
-    return VocabularyManifest(settings, find_package_versions(args.kind), describe_text(words), file)

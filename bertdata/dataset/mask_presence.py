@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from bertdata.dataset.masked_data import MaskedData
 from bertdata.dataset.mixture.examples import MixedExamples
 from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.dataset.selection import SelectedExamples
 from bertdata.examples.groups import MASKS, count_masks, has_group
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
@@ -21,6 +22,8 @@ def find_unmasked_directories(data: OpenedDataset) -> list[str]:
     """
     if isinstance(data, MaskedData) or not has_group(find_objective(data.layout.objective).batch_type, MASKS):
         return []
+    if isinstance(data, SelectedExamples):
+        return find_unmasked_directories(data.source)
     if isinstance(data, MixedExamples):
         return [name for part in data.parts for name in find_unmasked_directories(part)]
     directories: dict[str, list[Shard]] = {}

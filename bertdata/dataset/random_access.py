@@ -5,6 +5,7 @@ This module imports NumPy.
 
 import os
 import pickle
+import weakref
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -47,6 +48,8 @@ class RandomAccess:
         """Start with empty caches and no open files, in this process."""
         self._process, self._lock = os.getpid(), Lock()
         self._open: OrderedDict[int, _OpenShard] = OrderedDict()
+        # Close the files before the interpreter takes its modules apart, after which closing would fail.
+        weakref.finalize(self, _close_shards, self._open)
         self._versions: dict[
             int, tuple[int, ...]
         ] = {}  # for each shard, the version of the file (such as its time) whose md5 was checked
@@ -126,6 +129,12 @@ class RandomAccess:
         self._versions[number], self._indexes[number] = version, opened.index
         self._open[number] = opened
         return opened
+
+
+def _close_shards(opened: "OrderedDict[int, _OpenShard]") -> None:
+    """Close all shards that are open."""
+    while opened:
+        opened.popitem()[1].close()
 
 
 class _PieceReader(Protocol):

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from bertdata.examples.objectives import describe_objective
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.page import ReportPage, ReportSection
+from bertdata.report.sections.left_out import make_left_out_section
 from bertdata.report.sections.lengths import make_lengths_section
 from bertdata.report.sections.masks import make_masks_section
 from bertdata.report.sections.objective_statistics import make_objective_sections
@@ -47,7 +48,7 @@ def _make_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection
     """
     read = [numbers for numbers in datasets if numbers.statistics is not None]
     yield make_provenance_section(datasets)
-    found = [make_settings_section(datasets)]
+    found = [make_left_out_section(datasets), make_settings_section(datasets)]
     if read:
         found += [
             make_lengths_section(read),

@@ -51,6 +51,12 @@ class DatasetNumbers:
         return find_objective(self.statistics.layout.objective)
 
     @property
+    def has_masks(self) -> bool:
+        """True if tokens of the sampled examples are masked."""
+        found = self.statistics.findings.sections if self.statistics else {}
+        return bool(found.get("masks", {}).get("masked_tokens"))
+
+    @property
     def entries(self) -> Sequence[ShardEntry]:
         """The manifest entries of the shards.
 

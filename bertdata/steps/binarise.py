@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bertdata.io.outputs import refuse_input_as_output
 from bertdata.steps.open_dataset import require_package
-from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
+from bertdata.steps.progress import GivenProgress, StepProgress, choose_progress
 from bertdata.steps.values import AnyPath, AnyPaths, convert_path, count_workers, list_paths
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def binarise(
     *,
     tokenizer: AnyPath,
     workers: int | None = None,
-    progress: OnProgress | None = None,
+    progress: GivenProgress = None,
 ) -> BinarisedText:
     """Convert lines of text to a fairseq dataset directory, as ``bertdata convert --to fairseq`` does.
 
@@ -37,7 +37,7 @@ def binarise(
     from bertdata.build.given_parts import find_parts
     from bertdata.tokens.load import find_tokenizer_file, pin_file
 
-    on_progress = progress or ignore_progress
+    on_progress = choose_progress(progress)
 
     def report_progress(done: int, total: int, line: str) -> None:
         on_progress(StepProgress(stage=STAGE, done=done, total=total, unit="files", finished=line))

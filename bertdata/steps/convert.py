@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bertdata.io.outputs import refuse_input_as_output
 from bertdata.steps.open_dataset import require_package
-from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
+from bertdata.steps.progress import GivenProgress, StepProgress, choose_progress
 from bertdata.steps.values import (
     AnyPath,
     check_positive_integer,
@@ -47,7 +47,7 @@ def convert(
     vocab: AnyPath | None = None,
     objective: str | None = None,
     workers: int | None = None,
-    progress: OnProgress | None = None,
+    progress: GivenProgress = None,
 ) -> ConvertedDataset:
     """Convert the dataset in ``source`` to another layout in the directory ``target``.
 
@@ -81,7 +81,7 @@ def convert(
         hashes=tuple(hashes),
         with_len=with_len,
     )
-    on_progress = progress or ignore_progress
+    on_progress = choose_progress(progress)
 
     def report_progress(done: int, total: int, line: str) -> None:
         on_progress(StepProgress(stage=STAGE, done=done, total=total, unit="examples", finished=line))

@@ -27,7 +27,8 @@ from bertdata.io.process_pool import ProcessPool, run_all_with_progress
 from bertdata.steps.create_plan import plan_request
 from bertdata.steps.create_request import CreateRequest
 from bertdata.steps.keywords import accept_keywords
-from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, ignore_progress
+from bertdata.steps.memory_sources import open_records
+from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, choose_progress
 from bertdata.steps.shuffle import CREATING, MadeShards, find_listed_corpus, make_shuffled
 from bertdata.steps.source_parts import has_record_sources, make_parts
 from bertdata.steps.values import (
@@ -83,7 +84,7 @@ def create(request: CreateRequest) -> CreateResult:
     The parts may be text files with one sentence per line, or a directory written by ``segment``, whose
     training parts are used. They may also be records (JSON lines, Parquet, Arrow, articles, and other kinds
     if input_kind names them). The text of records is first written as text parts to ``output.text``, with the
-    settings of ``segment``.
+    settings of ``segment``. Records in memory are given as for ``segment``.
 
     Exactly one tokeniser must be given. vocab is a WordPiece vocabulary. tokenizer is a tokenizer.json or a
     model's directory. If its files do not name all special tokens, roles names the others, as in ``{"mask":
@@ -102,8 +103,9 @@ def create(request: CreateRequest) -> CreateResult:
         check_positive_integer("phase", request.phase)
     if not request.parts:
         raise MissingInputError("no parts given")
-    progress = request.progress or ignore_progress
-    return plan_run(make_request_parts(request, progress)).make(count_workers(request.workers), progress)
+    progress = choose_progress(request.progress)
+    with open_records(request, "parts") as opened:
+        return plan_run(make_request_parts(opened, progress)).make(count_workers(request.workers), progress)
 
 
 def make_request_parts(request: CreateRequest, progress: OnProgress) -> CreateRequest:

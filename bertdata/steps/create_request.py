@@ -24,7 +24,7 @@ from bertdata.examples.span.settings import SpanSettings
 from bertdata.sources.kinds import CHOSEN_KINDS
 from bertdata.steps.keywords import GivenRun, collect_given, convert_paths
 from bertdata.steps.segment_request import CONFIG_HELP, INPUT_KIND_HELP, GivenRecordSettings
-from bertdata.steps.values import AnyPath, AnyPaths, check_positive_integer
+from bertdata.steps.values import AnyPath, AnySources, check_positive_integer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,12 +152,12 @@ class GivenExampleSettings:
 class CreateRequest(GivenRun, GivenRecordSettings, GivenExampleSettings, GivenDatasetSettings):
     """All arguments of ``create``. None means that the user did not set the argument.
 
-    parts: files, patterns, directories written by ``segment``, or records.
+    parts: files, patterns, directories written by ``segment``, or records, also in memory.
     output: directory of the dataset.
     own_settings: settings of a user-defined objective, by name.
     """
 
-    parts: AnyPaths
+    parts: AnySources
     output: AnyPath
     _: KW_ONLY
     input_kind: str | None = setting(None, INPUT_KIND_HELP, CHOSEN_KINDS, metavar="KIND")
@@ -165,7 +165,7 @@ class CreateRequest(GivenRun, GivenRecordSettings, GivenExampleSettings, GivenDa
 
     def __post_init__(self) -> None:
         GivenRun.__post_init__(self)
-        convert_paths(self, lists=("parts",), paths=("output", "vocab", "tokenizer", "config"))
+        convert_paths(self, sources=("parts",), paths=("output", "vocab", "tokenizer", "config"))
         GivenRecordSettings.__post_init__(self)
         if self.num_shards is not None:
             check_positive_integer("num_shards", self.num_shards)

@@ -7,7 +7,7 @@ from bertdata._native import Engine
 from bertdata.config.recipes import find_recipe
 from bertdata.errors import SettingsError
 from bertdata.io.patterns import expand_patterns
-from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
+from bertdata.steps.progress import GivenProgress, StepProgress, choose_progress
 from bertdata.steps.values import AnyPath, convert_path, count_workers
 from bertdata.wiki import extract as wiki
 from bertdata.wiki.articles.report import ExtractReport
@@ -27,7 +27,7 @@ def extract(
     skip_page: int | str | Iterable[int | str] = (),
     engine: Engine | None = None,
     workers: int | None = None,
-    progress: OnProgress | None = None,
+    progress: GivenProgress = None,
 ) -> ExtractReport:
     """Extract the dump's articles into ``output/AA/wiki_00`` and so on, as ``bertdata extract`` does.
 
@@ -53,7 +53,7 @@ def extract(
         templates=templates,
         skip_pages=tuple(map(str, pages)),
     )
-    on_progress = progress or ignore_progress
+    on_progress = choose_progress(progress)
 
     def report_stage(stage: str, done: int, total: int) -> None:
         on_progress(StepProgress(stage=STAGES[stage], done=done, total=total))

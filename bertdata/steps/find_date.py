@@ -16,7 +16,7 @@ from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_md5
 from bertdata.steps.extract import parse_day
-from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
+from bertdata.steps.progress import GivenProgress, OnProgress, StepProgress, choose_progress
 from bertdata.steps.values import AnyPath, convert_path, count_workers
 from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.mlperf import make_sentences
@@ -92,7 +92,7 @@ def find_date(
     punkt_tables: str | None = None,
     engine: Engine | None = None,
     workers: int | None = None,
-    progress: OnProgress | None = None,
+    progress: GivenProgress = None,
 ) -> DateSearch:
     """Find the days from ``date`` to ``until`` on which the dump's first text file has the published md5.
 
@@ -120,7 +120,7 @@ def find_date(
     rows = load_table(table)
     _check_dump(convert_path(dump), rows)
     target = _find_target(rows, table, LoadSplitter("3.4.5", engine, punkt_tables))
-    on_progress = progress or ignore_progress
+    on_progress = choose_progress(progress)
 
     def report_reading(stage: str, done: int, total: int) -> None:
         on_progress(StepProgress(stage="reading the first articles", done=done, total=total))

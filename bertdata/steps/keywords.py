@@ -12,8 +12,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from bertdata._native import Engine
 from bertdata.config.declared import setting
-from bertdata.steps.progress import OnProgress
-from bertdata.steps.values import check_engine, convert_path, count_workers, list_paths
+from bertdata.steps.progress import GivenProgress
+from bertdata.steps.values import check_engine, convert_path, count_workers, list_paths, list_sources
 
 Keywords = ParamSpec("Keywords")
 Request = TypeVar("Request")
@@ -41,10 +41,13 @@ class GivenProcesses:
     """
 
     workers: int | None = setting(None, "processes to use; None: one per core")
-    progress: OnProgress | None = field(
+    progress: GivenProgress = field(
         default=None,
         compare=False,
-        metadata={"help": "function that is called now and then with a StepProgress, what is done so far"},
+        metadata={
+            "help": "function that is called now and then with a StepProgress, what is done so far; None: a "
+            "bar in a notebook; False: no bar"
+        },
     )
 
     def __post_init__(self) -> None:
@@ -71,15 +74,22 @@ def collect_given(request: Any, group: type[Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def convert_paths(request: Any, *, paths: tuple[str, ...] = (), lists: tuple[str, ...] = ()) -> None:
+def convert_paths(
+    request: Any,
+    *,
+    paths: tuple[str, ...] = (),
+    lists: tuple[str, ...] = (),
+    sources: tuple[str, ...] = (),
+) -> None:
     """Convert a new request's paths to strings in place. Called in the request's ``__post_init__``.
 
     A field that is None stays None. Raises SettingsError for a value that is not a path.
 
     paths: names of fields with one path.
     lists: names of fields with one or several paths.
+    sources: names of fields with sources of text, which are paths or records in memory.
     """
-    for names, as_text in ((lists, list_paths), (paths, convert_path)):
+    for names, as_text in ((lists, list_paths), (paths, convert_path), (sources, list_sources)):
         for name in names:
             value = getattr(request, name)
             if value is not None:

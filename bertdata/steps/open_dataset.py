@@ -1,9 +1,11 @@
 """Opening of a dataset for reading, and its views for NumPy, PyTorch, Hugging Face and TensorFlow."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
+from operator import index as convert_index
+from random import Random
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 from bertdata.dataset import reader
@@ -12,7 +14,7 @@ from bertdata.dataset.mixture.weights import Weight, make_whole_weights
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.views.by_number import ExamplesByNumber
 from bertdata.dataset.views.examples import check_rank, iterate_examples
-from bertdata.dataset.vocabulary import load_dataset_vocabulary
+from bertdata.dataset.vocabulary import load_dataset_tokenizer, load_dataset_vocabulary
 from bertdata.errors import MissingExtraError, SettingsError, install_extra
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout, Vocabulary
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from bertdata.examples.dynamic_masking.masker import Masker
     from bertdata.examples.masking.settings import MaskingSettings
     from bertdata.loaders.modernbert.loader import ModernBertLoader
+    from bertdata.tokens.files import TokenizerFile
+    from bertdata.tokens.tokenizer import Tokenizer
 
 
 def open_dataset(
@@ -153,6 +157,93 @@ class ExampleDataset:
         Raises IndexError if there is no such example. Up to 64 MiB of decoded examples are cached.
         """
         return self._by_number.get(index)
+
+    @property
+    def tokenizer(self) -> "Tokenizer":
+        """The tokeniser that the examples were made with, from its copy next to the data.
+
+        ``tokenizer.encode_each(texts)`` gives token ids, and ``tokenizer.vocabulary`` has the words and the
+        special tokens. Raises SettingsError if the copy is missing.
+        """
+        from bertdata.tokens.load import tokenizer_of
+
+        return tokenizer_of(self._tokenizer_file(None))
+
+    def decode(
+        self,
+        example: Any,
+        *,
+        original: bool = False,
+        skip_special_tokens: bool = False,
+        vocab: AnyPath | None = None,
+    ) -> str:
+        """Return the text of an example, or of a sequence of token ids.
+
+        example: an example, or ids.
+        original: put the original tokens in the place of masked ones.
+        skip_special_tokens: leave out special tokens, such as [CLS].
+        vocab: vocabulary file or name. None: the copy next to the data.
+        """
+        from bertdata.tokens.load import vocabulary_of
+        from bertdata.tokens.readable import join_tokens
+
+        vocabulary = vocabulary_of(self._tokenizer_file(vocab))
+        ids = [int(token) for token in getattr(example, "ids", example)]
+        if original:
+            for place, token in zip(example.positions, example.labels, strict=True):
+                ids[place] = token
+        if unknown := [token for token in ids if not 0 <= token < vocabulary.size]:
+            raise SettingsError(
+                f"id {unknown[0]}, expected 0 to {vocabulary.size - 1}, the last of the vocabulary"
+            )
+        return join_tokens(vocabulary, ids, skip_special=skip_special_tokens)
+
+    def select(self, numbers: Iterable[SupportsIndex]) -> "ExampleDataset":
+        """Return a dataset of the examples with these numbers, in this order.
+
+        Negative numbers count from the end, and a number may occur several times. The examples are read when
+        they are used. Raises IndexError for a number that no example has.
+        """
+        from bertdata.dataset.selection import select_examples
+
+        return replace(
+            self, opened=select_examples(self.opened, [convert_index(number) for number in numbers])
+        )
+
+    def shuffle(self, *, seed: int = 42) -> "ExampleDataset":
+        """Return the same examples in random order.
+
+        The order depends only on the seed and the number of examples.
+        Reading a large dataset in random order is slow unless it consists of TFRecord files.
+        """
+        numbers = list(range(len(self)))
+        Random(seed).shuffle(numbers)
+        return self.select(numbers)
+
+    def train_test_split(
+        self, test_size: float = 0.1, *, seed: int = 42, shuffle: bool = True
+    ) -> dict[str, "ExampleDataset"]:
+        """Return two datasets that share no example: ``{"train": ..., "test": ...}``.
+
+        If several examples were made from each text (dupe_factor), a text is in both. Texts are held out by
+        ``segment(..., eval_share="5%")``.
+
+        test_size: share of the examples in "test", between 0 and 1, or their number.
+        seed: seed of the random order.
+        shuffle: False takes the last examples for "test", and keeps the order.
+        """
+        size = len(self)
+        is_share = isinstance(test_size, float)
+        number = round(size * test_size) if isinstance(test_size, float) else convert_index(test_size)
+        if (is_share and not 0 < test_size < 1) or not 0 < number < size:
+            raise SettingsError(
+                f"test_size is {test_size} of {size} examples, expected a share between 0 and 1, or a number "
+                "of examples, which leaves some for training"
+            )
+        numbers = list(range(size))
+        if shuffle:
+            Random(seed).shuffle(numbers)
+        return {"train": self.select(numbers[:-number]), "test": self.select(numbers[-number:])}
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
         """Return the examples with these numbers. A torch DataLoader calls this for each batch."""
@@ -345,6 +436,19 @@ class ExampleDataset:
             loader.form = convert_to_tensors
         return loader
 
+    def _tokenizer_file(self, vocab: AnyPath | None) -> "TokenizerFile":
+        """Return the tokeniser's file that the user named, or the copy that is stored next to the data.
+
+        Raises SettingsError if there is neither.
+        """
+        named = None if vocab is None else convert_path(vocab)
+        found = load_dataset_tokenizer(named, find_datasets(self.shards[0].path)[0])
+        if found is None:
+            raise SettingsError(
+                f"{self.opened.name}: its vocabulary is not beside the data; give vocab to decode()"
+            )
+        return found
+
     def _vocabulary(self, path_or_name: str | None, dataset: FoundDataset) -> Vocabulary:
         """Return the vocabulary that the user named, or the copy that is stored next to the data.
 
@@ -359,7 +463,14 @@ class ExampleDataset:
         return vocabulary
 
     def _refuse_mixture(self, view: str) -> None:
-        """Raise SettingsError if this dataset is a mixture."""
+        """Raise SettingsError if this dataset is a mixture, or if its examples are chosen from another."""
+        from bertdata.dataset.selection import SelectedExamples
+
+        if isinstance(self.opened, SelectedExamples):
+            raise SettingsError(
+                f"{self.opened.name}: chosen examples have no {view}; iterate over them, or take numpy() or "
+                "torch()"
+            )
         if self.opened.sources:
             raise SettingsError(
                 f"{self.opened.name}: a mixture has no {view}; iterate over it, or take numpy() or torch()"
@@ -398,6 +509,7 @@ class ExampleDataset:
     def collator(
         self,
         *,
+        pad_to: Literal["max_length", "longest"] = "max_length",
         masking: str | None = None,
         vocab: AnyPath | None = None,
         masked_lm_prob: float = 0.15,
@@ -410,6 +522,8 @@ class ExampleDataset:
     ) -> "Collator":
         """Return a ``collate_fn`` that turns examples into a batch of tensors under Hugging Face's names.
 
+        pad_to: "max_length" pads all examples to the dataset's length. "longest" pads them to the longest
+            example of the batch.
         masking: "dynamic" draws masks for each batch from torch's random number generator, as
             ``DataCollatorForLanguageModeling`` in transformers does. Existing masks are ignored. Unlike the
             masks of ``masked()``, these depend on the order of the batches. None uses the masks of the
@@ -422,10 +536,13 @@ class ExampleDataset:
         from bertdata.dataset.views.torch_examples import Collator
         from bertdata.examples.masking.settings import MASKINGS, MaskingSettings
 
+        if pad_to not in ("max_length", "longest"):
+            raise SettingsError(f"pad_to is {pad_to!r}, expected 'max_length' or 'longest'")
+        is_to_longest = pad_to == "longest"
         if masking is None:
             remedy = f', and .collator(masking="{MASKINGS[0]}") for each batch'
             self._check_labels(".collator()", remedy)
-            return Collator(layout=self.layout, objective=self.objective)
+            return Collator(layout=self.layout, objective=self.objective, is_to_longest=is_to_longest)
         if masking != MASKINGS[0]:
             raise SettingsError(
                 f"masking is {masking!r}, expected {MASKINGS[0]!r}; .masked(masking=...) draws the masks of "
@@ -442,7 +559,7 @@ class ExampleDataset:
         )
         masker = self._masker(masking, vocab, settings)
         layout = make_masked_layout(self.opened, masker)
-        return Collator(layout=layout, objective=self.objective, masker=masker)
+        return Collator(layout=layout, objective=self.objective, masker=masker, is_to_longest=is_to_longest)
 
     def datasets(self, *, streaming: bool = True) -> Any:
         """Return a Hugging Face ``datasets.IterableDataset`` of padded rows under Hugging Face's names.

@@ -10,7 +10,7 @@ from bertdata.io.outputs import refuse_input_as_output
 from bertdata.steps.keywords import accept_keywords
 from bertdata.steps.open_dataset import require_package
 from bertdata.steps.pack_request import PackRequest
-from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
+from bertdata.steps.progress import OnProgress, StepProgress, choose_progress
 from bertdata.steps.values import convert_optional_path, convert_path, count_workers
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def pack_rows(request: PackRequest) -> PackResult:
     from bertdata.packing.planned_pack import plan_pack
     from bertdata.packing.run import count_all_lengths, make_pack
 
-    processes, on_progress = count_workers(request.workers), request.progress or ignore_progress
+    processes, on_progress = count_workers(request.workers), choose_progress(request.progress)
     settings = request.settings()
     if request.output is None and not request.plan_only:
         raise MissingInputError("no output directory given; plan_only needs none")

@@ -1,7 +1,9 @@
 """Progress of a step, as its callback receives it."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+from bertdata.io.notebook import NotebookBar, is_in_notebook
 
 
 class StepProgress(NamedTuple):
@@ -28,6 +30,37 @@ class StepProgress(NamedTuple):
 
 OnProgress = Callable[[StepProgress], None]
 """Callback that a step calls now and then, in the thread that runs the step."""
+
+
+GivenProgress = OnProgress | Literal[False] | None
+"""The argument ``progress`` of a step: a callback, None for a bar in a notebook, False for none anywhere."""
+
+
+def choose_progress(given: GivenProgress) -> OnProgress:
+    """Return the callback for a step whose caller has given this argument ``progress``.
+
+    If the caller has given none, the step shows a bar in a notebook, and nothing in another program.
+    """
+    if callable(given):
+        return given
+    if given is None and is_in_notebook():
+        return NotebookStepProgress()
+    return ignore_progress
+
+
+class NotebookStepProgress:
+    """Callback that shows a step's progress as a bar in a notebook, with the warnings below the bar."""
+
+    def __init__(self) -> None:
+        self._bar = NotebookBar()
+
+    def __call__(self, now: StepProgress) -> None:
+        """Show a report."""
+        for warning in now.warnings:
+            self._bar.add_line(f"warning: {warning}")
+        shards = f", {now.shards} of {now.all_shards} shards" if now.all_shards else ""
+        text = f"{now.stage}: {now.done:,} of {now.total:,} {now.unit}{shards}"
+        self._bar.show(now.done / now.total if now.total else None, text, at_once=now.done >= now.total)
 
 
 def ignore_progress(progress: StepProgress) -> None:

@@ -11,7 +11,8 @@ from bertdata.config.settings import convert_to_field_types
 from bertdata.io import storage
 from bertdata.steps.dataset_file import DatasetFile
 from bertdata.steps.keywords import accept_keywords
-from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, ignore_progress
+from bertdata.steps.memory_sources import open_records
+from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, choose_progress
 from bertdata.steps.record_source import (
     STAGE,
     find_text_kind,
@@ -46,13 +47,16 @@ def segment(request: SegmentRequest) -> SegmentCounts:
     no format and the file's name ends in .txt, the sources are read as blocks, that is, documents between
     blank lines. books are plain-text files that are read before the sources.
 
+    The sources may also be records in memory: a DataFrame, a dataset of Hugging Face, an iterable of dicts,
+    or an iterable of texts that is wrapped as ``bertdata.Records``.
+
     A setting that is None is taken from the TOML file ``config`` (docs/commands.md). If the file does not
     have it, it has its default. All settings are described in SegmentSettings, and for records in
     PartSettings, RecordSettings and SelectionSettings. abbreviations and exclude are paths of files.
     punkt_tables is a directory or URL of NLTK's punkt_tab tables.
     """
-    with apply_text_settings_file(request) as given:
-        return make_text(given, request.progress or ignore_progress)
+    with open_records(request, "sources") as opened, apply_text_settings_file(opened) as given:
+        return make_text(given, choose_progress(request.progress))
 
 
 @contextmanager

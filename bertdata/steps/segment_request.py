@@ -9,7 +9,7 @@ from bertdata.config.declared import repeat_setting, setting
 from bertdata.sources.kinds import RECORD_KINDS
 from bertdata.sources.settings import RecordSettings
 from bertdata.steps.keywords import PUNKT_TABLES_HELP, GivenRun, collect_given, convert_paths
-from bertdata.steps.values import AnyPath, AnyPaths
+from bertdata.steps.values import AnyPath, AnyPaths, AnySources
 from bertdata.text.input_kinds import CHOSEN_KINDS
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.selection.settings import SelectionSettings
@@ -82,11 +82,11 @@ class GivenTextSettings(GivenRecordSettings):
 class SegmentRequest(GivenRun, GivenTextSettings):
     """All arguments of ``segment``.
 
-    sources: extracted articles, plain text or files of records, or directories of them.
+    sources: extracted articles, plain text or files of records, or directories of them. Or records in memory.
     output: directory of the parts.
     """
 
-    sources: AnyPaths
+    sources: AnySources
     output: AnyPath
     _: KW_ONLY
     input_kind: str | None = setting(None, INPUT_KIND_HELP, INPUT_KINDS, metavar="KIND")
@@ -103,7 +103,9 @@ before the articles, as in NVIDIA's and Habana's wiki_books. May be repeated""",
 
     def __post_init__(self) -> None:
         GivenRun.__post_init__(self)
-        convert_paths(self, lists=("sources", "books"), paths=("output", "punkt_tables", "config"))
+        convert_paths(
+            self, lists=("books",), paths=("output", "punkt_tables", "config"), sources=("sources",)
+        )
         GivenTextSettings.__post_init__(self)
 
     @property

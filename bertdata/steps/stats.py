@@ -11,7 +11,13 @@ from bertdata.report.charts.drawing import check_picture, write_picture
 from bertdata.report.lengths_chart import make_lengths_picture
 from bertdata.report.shard_counts import ShardCounts
 from bertdata.report.summary import Statistics, count_checked_shard
-from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, ignore_progress
+from bertdata.steps.progress import (
+    GivenProgress,
+    OnProgress,
+    StepProgress,
+    add_warnings_first,
+    choose_progress,
+)
 from bertdata.steps.values import AnyPath, convert_optional_path, convert_path, count_workers
 
 STAGE = "counting"
@@ -25,7 +31,7 @@ def stats(
     overwrite: bool = False,
     objective: str | None = None,
     workers: int | None = None,
-    progress: OnProgress | None = None,
+    progress: GivenProgress = None,
 ) -> list[Statistics]:
     """Return the statistics of the datasets in a directory, as ``bertdata stats`` prints them.
 
@@ -53,7 +59,7 @@ def stats(
     mask_ids = [_find_mask_id(given, dataset) for dataset in datasets]
     notes = tuple(note for dataset in datasets for note in dataset.notes)
     counts = _count_all_datasets(
-        datasets, processes, objective, add_warnings_first(notes, progress or ignore_progress)
+        datasets, processes, objective, add_warnings_first(notes, choose_progress(progress))
     )
     found = [
         Statistics(dataset, [counts[shard.path] for shard in dataset.shards], mask_id)

@@ -1,19 +1,24 @@
 """Conversion and checks of arguments that Python callers pass."""
 
 import os
-from collections.abc import Iterable
-from typing import get_args
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, get_args
 
 from bertdata._native import Engine
 from bertdata.config.declared import MAX_INTEGER
 from bertdata.errors import SettingsError
 from bertdata.io.process_pool import count_available_cores
+from bertdata.sources.in_memory import Records, Table, is_table_of_records
 
 AnyPath = str | os.PathLike[str]
 """A path or a URL."""
 
 AnyPaths = AnyPath | Iterable[AnyPath]
 """One path or several."""
+
+AnySources = AnyPaths | Records | Table | Iterable[Records] | Iterable[Table] | Iterable[Mapping[str, Any]]
+"""One path or several, or records in memory: ``Records``, a DataFrame, a dataset, an iterable of dicts."""
 
 
 def convert_path(path: AnyPath) -> str:
@@ -24,11 +29,42 @@ def convert_path(path: AnyPath) -> str:
     return found
 
 
-def list_paths(paths: AnyPaths) -> list[str]:
-    """Return one path or several paths as a list of strings, in the same order."""
-    if isinstance(paths, Iterable) and not isinstance(paths, str | bytes):
-        return [convert_path(path) for path in paths]
-    return [convert_path(paths)]
+def list_paths(paths: AnySources) -> list[str]:
+    """Return one path or several paths as a list of strings, in the same order.
+
+    Raises SettingsError for records in memory, which are no paths.
+    """
+    given: Any = paths
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
+        return [convert_path(path) for path in given]
+    return [convert_path(given)]
+
+
+def list_sources(given: AnySources) -> list[str | Records]:
+    """Return sources of text as a list of paths and of records in memory, in the same order.
+
+    A DataFrame, a dataset of Hugging Face and an iterable of dicts become records. Texts in an iterable are
+    paths, unless the iterable is wrapped as ``Records``.
+    """
+    sources: Any = given
+    if isinstance(sources, Records):
+        return [sources]
+    if is_table_of_records(sources) or isinstance(sources, Mapping):
+        return [Records(sources)]
+    if isinstance(sources, str | bytes | os.PathLike) or not isinstance(sources, Iterable):
+        return [convert_path(sources)]  # type: ignore[arg-type]  # raises an error unless it is a path
+    items = iter(sources)
+    first = next(items, None)
+    if isinstance(first, Mapping):
+        return [Records(sources if isinstance(sources, Sequence) else chain([first], items))]
+    return [] if first is None else [_convert_source(source) for source in chain([first], items)]
+
+
+def _convert_source(source: Any) -> str | Records:
+    """Return a source in a list of sources as a path or as records in memory."""
+    if isinstance(source, Records):
+        return source
+    return Records(source) if is_table_of_records(source) else convert_path(source)
 
 
 def convert_optional_path(path: AnyPath | None) -> str | None:

@@ -9,7 +9,7 @@ from bertdata.dataset.verify_table import verify_table
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
-from bertdata.steps.progress import OnProgress, StepProgress
+from bertdata.steps.progress import GivenProgress, OnProgress, StepProgress, choose_progress, ignore_progress
 from bertdata.steps.values import AnyPath, AnyPaths, convert_path, count_workers, list_paths
 
 STAGE = "verifying"
@@ -25,7 +25,7 @@ def verify(
     source: AnyPaths = (),
     objective: str | None = None,
     workers: int | None = None,
-    progress: OnProgress | None = None,
+    progress: GivenProgress = None,
 ) -> Report:
     """Return a report on a directory, manifest or md5sum file, as ``bertdata verify-md5`` does.
 
@@ -53,7 +53,8 @@ def verify(
         return verify_chain(convert_path(path), sources, content=content)
     if table is not None:
         return verify_table(convert_path(path), table, processes)
-    return _verify_dataset(convert_path(path), content, anywhere, progress)
+    shown = choose_progress(progress)
+    return _verify_dataset(convert_path(path), content, anywhere, None if shown is ignore_progress else shown)
 
 
 def _verify_dataset(path: str, content: bool, anywhere: bool, progress: OnProgress | None) -> Report:

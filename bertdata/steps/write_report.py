@@ -7,7 +7,7 @@ from bertdata.io.outputs import PAGE, check_output
 from bertdata.report.dataset_page import make_dataset_page
 from bertdata.report.numbers import DatasetNumbers, collect_numbers
 from bertdata.report.page.page import check_report, write_page
-from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, ignore_progress
+from bertdata.steps.progress import GivenProgress, StepProgress, add_warnings_first, choose_progress
 from bertdata.steps.values import (
     AnyPath,
     AnyPaths,
@@ -30,7 +30,7 @@ def write_report(
     sample: int | None = None,
     verify: bool = True,
     overwrite: bool = False,
-    progress: OnProgress | None = None,
+    progress: GivenProgress = None,
 ) -> list[str]:
     """Write an HTML page about datasets, as ``bertdata report`` does.
 
@@ -57,7 +57,7 @@ def write_report(
         for dataset in find_datasets(path, damaged=True, objective=objective)
     ]
     notes = tuple(note for dataset in found for note in dataset.notes)
-    on_progress = add_warnings_first(notes, progress or ignore_progress)
+    on_progress = add_warnings_first(notes, choose_progress(progress))
     on_progress(StepProgress(stage=STAGE, done=0, total=len(found), unit="datasets"))
     numbers: list[DatasetNumbers] = []
     for dataset, name in zip(found, _shorten_names(found), strict=True):

@@ -17,8 +17,11 @@ STEPS = {
     "extract": "extract",
     "find_date": "extract",
     "pack": "pack",
+    "report": "report",
     "segment": "segment",
+    "show": "show",
     "stats": "stats",
+    "train_vocab": "train-vocab",
     "verify": "verify-md5",
     "write_report": "report",
 }
@@ -37,8 +40,8 @@ PRINTED = {"help", "json", "dry_run"}
 
 
 def test_the_package_offers_these_names_and_no_others():
-    offered = ["__version__", "create", "errors", "extract", "find_date", "open_dataset"]
-    offered += ["pack", "segment", "stats", "verify", "write_report"]
+    offered = ["Records", "__version__", "create", "errors", "extract", "find_date", "open_dataset", "pack"]
+    offered += ["report", "segment", "show", "stats", "train_vocab", "verify", "write_report"]
     assert bertdata.__all__ == offered
     assert dir(bertdata) == sorted(offered)
     for name in offered:
@@ -64,7 +67,8 @@ def test_type_checkers_see_the_names_that_are_offered():
     seen = {alias.name: node.module for node in block.body for alias in node.names}
     assert seen.keys() | {"__version__"} == set(bertdata.__all__)
     for name, module in seen.items():
-        assert module == ("bertdata" if name == "errors" else f"bertdata.steps.{name}")
+        others = {"errors": "bertdata", "Records": "bertdata.sources.in_memory"}
+        assert module == others.get(name, f"bertdata.steps.{name}")
     assert (ROOT / "bertdata" / "py.typed").exists()
     assert '"bertdata": ["py.typed"]' in (ROOT / "setup.py").read_text(encoding="utf-8")
 
@@ -105,6 +109,13 @@ def test_importing_the_package_imports_nothing_else_of_it():
     assert done.stdout.strip() == "['bertdata']"
 
 
+def test_report_is_the_function_although_a_package_has_its_name():
+    code = "import bertdata.report.page.page; import bertdata; print(callable(bertdata.report))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout == "True\n"
+    assert bertdata.report is bertdata.write_report
+
+
 def flags_of(command: str) -> set[str]:
     """The names of the command's arguments, underscores for dashes."""
     parser = import_module(f"bertdata.cli.{command.replace('-', '_')}").make_parser()
@@ -132,9 +143,12 @@ def test_settings_are_keywords_and_paths_come_first(function):
         ["sources", "output"],
         ["paths", "output"],
         ["path"],
+        ["shard"],
+        ["texts", "output"],
         PACKED,
     )
     optional = [
         item for item in parameters if item.kind is item.KEYWORD_ONLY and item.name not in ("vocab", "table")
     ]
-    assert all(item.default in (None, False, True, (), "none") for item in optional)
+    usual = (None, False, True, (), "none", "wordpiece", 0, 1)
+    assert all(item.default in usual for item in optional if item.name != "size")

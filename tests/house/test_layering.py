@@ -95,7 +95,7 @@ def test_the_toolkit_needs_none_of_the_heavy_packages():
     users |= {"bertdata.dataset.views.torch_examples", "bertdata.dataset.views.huggingface"}
     users |= {"bertdata.dataset.views.epoch_dataset", "bertdata.dataset.views.tensorflow_rows"}
     users |= {"bertdata.dataset.label_counts", "bertdata.dataset.random_access"}
-    users |= {"bertdata.dataset.mixture.by_number"}
+    users |= {"bertdata.dataset.mixture.by_number", "bertdata.dataset.selection"}
     packed = {name for name in SOURCES if name.startswith("bertdata.shards.packed.")}
     users |= packed - {f"bertdata.shards.packed.{name}" for name in ("fields", "layouts", "packs")}
     mds = {name for name in SOURCES if name.startswith("bertdata.shards.mds.")}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import bertdata
+import trainer
 from tests.support.paths import DUMP, GOLDEN, ROOT
 
 TEXT = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
@@ -23,15 +24,21 @@ def test_the_page_lists_every_name_that_the_package_offers():
     assert "`bertdata.errors`" in TEXT
 
 
+def test_the_page_lists_every_function_of_the_trainer():
+    assert set(re.findall(r"^\| `trainer\.(\w+)\(", TEXT, re.MULTILINE)) == set(trainer.__all__)
+
+
 @pytest.mark.thorough
 @pytest.mark.usefixtures("punkt_tables")
 def test_the_pages_examples_run_in_order_in_a_fresh_process(tmp_path: Path) -> None:
     (dump,) = re.findall('dump = "(.*)"', PROGRAM)
     shutil.copy(DUMP, tmp_path / dump)
     shutil.copy(GOLDEN / "vocab.txt", tmp_path)
+    shutil.copytree(ROOT / "docs" / "samples", tmp_path / "docs" / "samples")
     body = "".join(f"    {line}\n" if line else "\n" for line in PROGRAM.splitlines())
     (tmp_path / "page.py").write_text(f'if __name__ == "__main__":\n{body}', encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "cache")}
+    environment["OMP_NUM_THREADS"] = "1"  # the models are tiny, so that further threads only wait
     done = subprocess.run(
         [sys.executable, "page.py"], capture_output=True, text=True, cwd=tmp_path, env=environment
     )
@@ -39,3 +46,5 @@ def test_the_pages_examples_run_in_order_in_a_fresh_process(tmp_path: Path) -> N
     assert " articles of 102 pages" in done.stdout
     assert "creating shards: " in done.stdout
     assert (tmp_path / "shards" / "manifest.json").exists()
+    assert "102 notes, 7 of them held out\n805 tokens\n" in done.stdout
+    assert "420 of 420" in done.stdout

@@ -24,6 +24,7 @@ ORDER = (
         "trainer.by_path",
         "trainer.__main__",
         "trainer.program",
+        "trainer.functions",
         "trainer.commands",
         "trainer.run",
         "trainer.report",

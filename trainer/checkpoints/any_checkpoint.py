@@ -116,6 +116,7 @@ class Checkpoint:
     token_ids: ids of special tokens, named as in transformers' config.json for this architecture.
     label_names: the labels of a classification head, or None if the files do not name them.
     problem: the head's problem_type in transformers, or None if the files do not name it.
+    choice: a line that says why this checkpoint of a run is taken, or "" for the newest one.
     warnings: warnings about ignored content of the files. The code that opens the checkpoint prints them
     once.
     """
@@ -135,6 +136,7 @@ class Checkpoint:
     token_ids: Mapping[str, int] = field(default_factory=dict)
     label_names: tuple[str, ...] | None = None
     problem: str | None = None
+    choice: str = ""
     warnings: tuple[str, ...] = ()
 
     @property

@@ -72,6 +72,8 @@ class State:
     # token ids in the longest sequence that the model was trained on, or None if unknown
     longest: int | None = None
     loss_scale: dict[str, float] = field(default_factory=dict)
+    # the best evaluation of this phase so far (trainer.run.best_checkpoint), {} without keep_best
+    best: dict[str, Any] = field(default_factory=dict)
     model: dict[str, Any]
     config: dict[str, Any]
     versions: tuple[str, ...] = (f"bertdata {__version__}", f"torch {torch.__version__}")
@@ -171,9 +173,13 @@ def save_checkpoint(
 
 
 def prune_checkpoints(output_dir: str, state: State, keep: int) -> None:
-    """Remove the oldest checkpoints of the state's phase until ``keep`` are left."""
+    """Remove the oldest checkpoints of the state's phase until ``keep`` are left.
+
+    The checkpoint of the best evaluation so far is not removed.
+    """
     found = find_checkpoints(output_dir)
-    _remove_checkpoints([found[number] for number in found if number > state.phase_start][:-keep])
+    old = [number for number in found if number > state.phase_start][:-keep]
+    _remove_checkpoints([found[number] for number in old if number != state.best.get("number")])
 
 
 def write_checkpoint(

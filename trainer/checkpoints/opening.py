@@ -21,6 +21,8 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
     """
     config = runtime.config
     checkpoint = open_checkpoint(path, with_moments=config.start.start_moments)
+    if checkpoint.choice:
+        runtime.log(checkpoint.choice)
     for warning in checkpoint.warnings:
         runtime.log(f"warning: {warning}")
     if not config.is_finetuning:

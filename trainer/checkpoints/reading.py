@@ -22,7 +22,7 @@ from trainer.checkpoints.checkpoint import (
     get_checkpoints_folder,
 )
 from trainer.config.model_kinds import read_model_config
-from trainer.config.settings import get_key_schemas
+from trainer.config.settings import get_key_schemas, rename_to_keys
 from trainer.errors import CheckpointError
 
 
@@ -38,6 +38,27 @@ def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:
         there = f"; there are {', '.join(map(str, found))}" if found else ""
         raise MissingInputError(f"{get_checkpoints_folder(output_dir)}: holds {wanted}{there}")
     return found[max(found) if number is None else number]
+
+
+def choose_best_checkpoint(output_dir: str) -> tuple[Path, str]:
+    """Return the path of the checkpoint with which a run's best evaluation was made, and a line about it.
+
+    It is the newest checkpoint, and the line is empty, if the run has no best evaluation, or if the newest
+    checkpoint is the best.
+    Raises MissingInputError if there is no checkpoint.
+    """
+    newest = choose_checkpoint(output_dir)
+    best = read_state(newest).best
+    found = find_checkpoints(output_dir).get(best.get("number", -1))
+    if not best or found == newest:
+        return newest, ""
+    of_what = f"the best {best['metric']} ({best['value']:.5g})"
+    if found is None:
+        return (
+            newest,
+            f"{output_dir}: checkpoint {best['number']} with {of_what} is missing: taking {newest.name}",
+        )
+    return found, f"{output_dir}: taking {found.name} with {of_what}; the newest is {newest.name}"
 
 
 def read_state(path: Path) -> State:
@@ -58,6 +79,9 @@ def read_state(path: Path) -> State:
         )
     if "lanes" in values:  # the name that earlier versions had for the key open_files
         values["open_files"] = values.pop("lanes")
+    # keys of the configuration that an earlier version called otherwise
+    if isinstance(values.get("config"), dict):
+        values["config"] = rename_to_keys(values["config"], f"{where}: config: ")
     state = _check_state_types(values, str(where))
     is_numbered = path.parent.name == "checkpoints" and path.name[5:].isdecimal()
     if is_numbered and int(path.name[5:]) != state.number:

@@ -3,6 +3,7 @@ checkpoint of another program.
 """
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from bertdata.errors import SettingsError
@@ -13,7 +14,13 @@ from trainer.checkpoints.formats.config_file import read_exported_length
 from trainer.checkpoints.formats.hub_cache import find_pretrained
 from trainer.checkpoints.formats.kinds import is_recognised, read_checkpoint
 from trainer.checkpoints.learned_task import read_run_labels
-from trainer.checkpoints.reading import check_file, choose_checkpoint, list_tensor_files, read_state
+from trainer.checkpoints.reading import (
+    check_file,
+    choose_best_checkpoint,
+    choose_checkpoint,
+    list_tensor_files,
+    read_state,
+)
 from trainer.checkpoints.safetensors_files import read_safetensors
 from trainer.config.model_kinds import read_model_config
 from trainer.model.headed import HeadedBert
@@ -29,8 +36,8 @@ def open_checkpoint(
 ) -> Checkpoint:
     """Open the checkpoint at a path. Its tensors are not read yet.
 
-    path: a run (its newest checkpoint), a checkpoint, or anything that ``trainer.checkpoints.formats.kinds``
-    reads.
+    path: a run (see ``find_trainer_checkpoint``), a checkpoint, or anything that
+    ``trainer.checkpoints.formats.kinds`` reads.
     kind: format, or None to recognise it from the files.
     model_config: model file in place of the one next to another program's weights.
     with_moments: False skips a run's moments, whose md5 takes time to check.
@@ -41,26 +48,37 @@ def open_checkpoint(
         return read_checkpoint(path, kind, model_config)
     if kind not in (None, OURS):
         raise SettingsError(f"{path}: is a checkpoint of kind {OURS}, not {kind}")
-    return _open_own(own, with_moments)
+    return replace(_open_own(own, with_moments), choice=describe_choice(path))
 
 
-def find_trainer_checkpoint(path: str) -> Path | None:
+def find_trainer_checkpoint(path: str, *, newest: bool = False) -> Path | None:
     """Return the path of this trainer's checkpoint that a path means, or None if it means another program's.
 
-    The path of a run means the run's newest checkpoint.
+    The path of a run means the checkpoint of its best evaluation if the run looks for it (keep_best),
+    otherwise its newest checkpoint.
 
     Other programs' command lines name a checkpoint by DIR/model.ckpt-N or DIR/ckpt_N.pt. If no such file
     exists, the path means the checkpoint after update N of the run in DIR.
+    newest: whether the path of a run always means its newest checkpoint.
     """
     folder = Path(path.removeprefix("file://"))
     if (folder / "checkpoints").is_dir():
-        return choose_checkpoint(path)
+        return choose_checkpoint(path) if newest else choose_best_checkpoint(path)[0]
     if (folder / STATE).is_file():
         return folder
     named = _NAME_ELSEWHERE.fullmatch(folder.name)
     if named is None or folder.exists() or folder.with_name(f"{folder.name}.index").exists():
         return None
     return find_checkpoints(str(folder.parent)).get(int(named[1]))
+
+
+def describe_choice(path: str) -> str:
+    """Return a line about the checkpoint that is taken from a run because of its best evaluation.
+
+    The line is empty if the path names no run, or if the newest checkpoint is taken.
+    """
+    is_run = (Path(path.removeprefix("file://")) / "checkpoints").is_dir()
+    return choose_best_checkpoint(path)[1] if is_run else ""
 
 
 def find_trained_length(path: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from bertdata.cli.common.print_config_flag import remove_print_config_flag
 from trainer.commands.pretrain import import_torch, print_phases, warn_of_contradictions
-from trainer.config.task_config import make_layered_task
+from trainer.config.task_config import make_layered_task, require_task
 from trainer.run.path_check import check_paths
 from trainer.workers.launch import launch_workers
 
@@ -15,6 +15,7 @@ def run(arguments: list[str]) -> None:
     if printing:
         return print_phases("trainer finetune", [layered])
     config = layered.config
+    require_task(config)
     check_paths([config])
     if launch_workers(config, "finetune", *arguments):
         return

@@ -1,15 +1,8 @@
 """The command line of ``python -m trainer predict``: try a trained model on a text."""
 
-from argparse import Namespace
-from typing import TYPE_CHECKING
-
 from bertdata.cli.common.parser import Parser, parse_positive
-from bertdata.io.terminal import say
+from bertdata.io.terminal import dump_printable_json, say
 from trainer.run.tokenizer_flags import add_tokenizer_flags
-from trainer.tasks.prediction import get_single_text, refuse_flags
-
-if TYPE_CHECKING:
-    from trainer.tasks.prediction import Trained
 
 _WORDS = "words"
 _EXAMPLE = """\
@@ -26,22 +19,10 @@ label of a text or of two texts, with its probability, or a score."""
 def run(arguments: list[str]) -> None:
     """Predict with a trained model and print the result: words for the masks, an answer, or a label."""
     given = _make_parser().parse_args(arguments)
-    from trainer.run.trained_model import open_trained  # imports torch, which help need not wait for
-    from trainer.tasks.fine_tuned import print_task_prediction
+    from trainer.run.predict import predict_text  # imports torch, which help need not wait for
 
-    opened = open_trained(
-        given.model,
-        model_config=given.model_config,
-        vocabulary=given.vocab,
-        train_data=given.train_data,
-        lower_case=given.lower_case,
-    )
-    task = given.task or (opened.config.task if opened.config.is_finetuning else _WORDS)
-    if task.lower() == _WORDS:
-        given.task = _WORDS
-        _print_words(given, opened)
-    else:
-        print_task_prediction(given, opened, task)
+    found = predict_text(given)
+    say(*([dump_printable_json(found.as_json())] if given.json else str(found).split("\n")))
 
 
 def _make_parser() -> Parser:
@@ -85,12 +66,3 @@ def _make_parser() -> Parser:
     )
     add_tokenizer_flags(parser)
     return parser
-
-
-def _print_words(given: Namespace, opened: "Trained") -> None:
-    """Print the most probable words at each mask."""
-    from trainer.run.predict import predict_lines
-
-    refuse_flags(given, ("context", "labels"))
-    count = 5 if given.num is None else given.num
-    say(*predict_lines(opened, get_single_text(given), count=count, as_json=given.json))

@@ -27,15 +27,25 @@ def run(arguments: list[str]) -> None:
     parser.add_argument("--output", metavar="FILE.html", help=f"page to write ({default})")
     add_overwrite(parser)
     given = parser.parse_args(arguments)
-    output = given.output or _choose_output(given.runs)
+    say(f"wrote {write_runs_page(given.runs, given.output, overwrite=given.overwrite)}")
+
+
+def write_runs_page(runs: list[str], given: str | None, *, overwrite: bool) -> str:
+    """Write an HTML page about runs. Return the page's path.
+
+    runs: directories of runs, or other programs' logs.
+    given: page to write. None: report.html in the directory of a single run, else in the current directory.
+    overwrite: replace an existing file that is not an HTML page.
+    """
+    output = given or _choose_output(runs)
     check_report(output, PROG)
     # The check below raises an error if the output would replace an input. By default the page is written
     # into the run's directory, which is an input too. That is safe, because no log has the page's name. So
     # only inputs that are files are checked.
-    logs = [run for run in given.runs if given.output is None or not storage.is_directory(run)]
-    check_output(output, logs if given.output else [], PAGE, overwrite=given.overwrite)
-    write_page(output, make_page(read_runs(given.runs)))
-    say(f"wrote {output}")
+    logs = [run for run in runs if given is None or not storage.is_directory(run)]
+    check_output(output, logs if given else [], PAGE, overwrite=overwrite)
+    write_page(output, make_page(read_runs(runs)))
+    return output
 
 
 def _choose_output(runs: list[str]) -> str:

@@ -80,7 +80,7 @@ def make_layered(
 
         in_file = read_config(path)
     for name in in_file:
-        _refuse_unknown_name(name, where)
+        refuse_unknown_name(name, where)
     # From here on, each phase has two layers: the keys of the file, and the flags that override them.
     # `--steps 5 7` makes two phases, whose flags are {steps: 5} and {steps: 7, phase2: True}.
     phases = [(in_file, flags)]
@@ -161,7 +161,7 @@ def _normalise_flag(word: str) -> str:
     if name not in known and "boolean" in list_types(known.get(positive, {})):
         return f"{format_flag(positive)}=false"
     if name not in _NO_KEYS:
-        _refuse_unknown_name(name, "--")
+        refuse_unknown_name(name, "--")
     return f"{format_flag(name)}{equals}{value}"
 
 
@@ -188,7 +188,7 @@ def _convert_whole_number(name: str, value: Any) -> Any:
     return int(value) if whole else value
 
 
-def _refuse_unknown_name(name: str, where: str) -> None:
+def refuse_unknown_name(name: str, where: str) -> None:
     """Raise UnknownKeyError unless the name is a key or another spelling of a key.
 
     where: the file and a colon, with which the message begins, or ``--`` for a flag.

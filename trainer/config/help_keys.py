@@ -9,7 +9,7 @@ _FINETUNE = """
     output_dir overwrite_output_dir device compile checkpoint_every keep_checkpoints
     dist world_size
     start_from_ckpt resume_from resume
-    eval_every eval_batch_size
+    eval_every eval_batch_size keep_best patience
     max_seq_length seed rows vocab model_config
     batch_size accumulation global_batch_size precision optimiser weight_decay
     steps num_train_epochs lr_schedule base_learning_rate warmup
@@ -17,7 +17,8 @@ _FINETUNE = """
     task task_dir task_train_file task_eval_file task_predict_file lower_case do_eval do_predict
     doc_stride doc_overlap max_query_length first_answer n_best_size max_answer_length
     version_2_with_negative null_score_diff_threshold
-    first_column second_column label_column labels regression heading quoting
+    text_column second_text_column label_column labels regression heading quoting
+    skip_bad_records
     new_head ignore_mismatched_sizes"""
 
 _EVALUATE = """
@@ -60,8 +61,9 @@ _VALUES = {
     "EPOCHS": "num_train_epochs",
     "GB": "device_memory",
     "GB/S": "bandwidth",
-    "COLUMN": "first_column second_column label_column",
+    "COLUMN": "text_column second_text_column label_column",
     "A,B": "labels decay_skips",
+    "RESULT": "keep_best",
     "TEXT": "description",
 }
 _VALUE_OF_KEY = {key: value for value, keys in _VALUES.items() for key in keys.split()}

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.assets import VOCABULARIES
 from trainer.config.flags import make_layered
@@ -54,6 +55,12 @@ def make_layered_task(
     below = dict(known or {})
     words = expand_task_flags(arguments)
     return make_layered(words, prog, lambda keys: choose_task_defaults({**below, **keys}) | below)[-1]
+
+
+def require_task(config: Config) -> None:
+    """Raise SettingsError if the configuration names no task to fine-tune on."""
+    if not config.is_finetuning:
+        raise SettingsError("task is missing: give --task squad, or a classification by its name")
 
 
 def choose_task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:

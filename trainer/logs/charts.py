@@ -28,6 +28,8 @@ _GUESS_COLUMNS = {"masked_lm_accuracy": "most_frequent_accuracy", "label_accurac
 """For a column of results, the column with the score of guessing (always predicting the most frequent label).
 For columns that are not listed, that column's name is ``guess_`` and the name of the column of results.
 """
+_LEAST_SPAN = 0.4
+"""The axis of a loss covers at least this share of the largest value."""
 _BESIDE = ("step", "trained", "examples", "epoch", "loss", "step_loss")
 _SQUAD_SCORES = ("exact_match", "f1")
 """Columns with SQuAD's scores. If a table has both, it belongs to SQuAD, and its scores are in per cent."""
@@ -49,22 +51,24 @@ class Measure:
     in_training: str
     evaluated: str = ""
     factor: float = 1.0
-    from_zero: bool = False
+    least_top: float = 0.0
+    is_loss: bool = False
+    is_noisy: bool = False
 
 
 OPTIMISER = (
     Measure("Learning rate", "learning rate", "lr"),
-    Measure("Gradient norm", "norm before clipping", "gradient_norm"),
+    Measure("Gradient norm", "norm before clipping", "gradient_norm", is_noisy=True),
 )
 SPEED = (
-    Measure("Throughput", "tokens a second, without padding", "tokens_per_second"),
-    Measure("Sequences", "sequences a second", "samples_per_sec"),
-    Measure("Waiting for data", "share of the time (%)", "data_wait_share", factor=100, from_zero=True),
-    Measure("Fill", "tokens that are no padding (%)", "fill", factor=100),
-    Measure("Time of an update", "seconds", "iter_time"),
-    Measure("Arithmetic", "10^12 operations a second and device", "tflops"),
-    Measure("Share of the device's peak", "share of the peak (%)", "peak_share", factor=100),
-    Measure("Memory", "GiB, most of a device", "memory_gib", from_zero=True),
+    Measure("Throughput", "tokens per second", "tokens_per_second", is_noisy=True),
+    Measure("Sequences", "sequences per second", "samples_per_sec", is_noisy=True),
+    Measure("Waiting for data", "share of the time (%)", "data_wait_share", factor=100, least_top=5),
+    Measure("Fill", "tokens that are no padding (%)", "fill", factor=100, least_top=100),
+    Measure("Time of an update", "seconds", "iter_time", is_noisy=True),
+    Measure("Arithmetic", "TFLOP/s per device", "tflops", is_noisy=True),
+    Measure("Share of the device's peak", "share of the peak (%)", "peak_share", factor=100, least_top=5),
+    Measure("Memory", "GiB, most of a device", "memory_gib"),
 )
 
 
@@ -88,11 +92,21 @@ def make_charts(measures: Sequence[Measure], runs: Sequence[RecordedRun]) -> lis
             y_label=measure.unit,
             lines=found,
             whole_x=True,
-            y_range=(0, None) if measure.from_zero else (None, None),
+            y_range=(_choose_bottom(measure, found), None),
+            least_top=measure.least_top,
         )
         for measure, found in lines.items()
         if found
     ]
+
+
+def _choose_bottom(measure: Measure, lines: Sequence[Line]) -> float | None:
+    """Return the first value of a chart's y axis, or None if there are negative values."""
+    lowest = min(min(line.ys) for line in lines)
+    if lowest < 0:
+        return None
+    highest = max(max(line.ys) for line in lines)
+    return min(lowest, (1 - _LEAST_SPAN) * highest) if measure.is_loss else 0.0
 
 
 def name_baseline_column(evaluated: str) -> str:
@@ -128,7 +142,8 @@ def _make_measure(head: str, end: str) -> Measure:
         unit = "loss (squared error)"
     title = f"{name.capitalize()}: {_NAMES.get(head, head.replace('_', ' '))}" if head else "Loss"
     in_training, evaluated = f"{head}_{end}", f"{_EVALUATION_PREFIXES.get(head, head)}_{name}"
-    return Measure(title, unit, in_training.lstrip("_"), evaluated.lstrip("_"))
+    columns = in_training.lstrip("_"), evaluated.lstrip("_")
+    return Measure(title, unit, *columns, is_loss=end == "loss", is_noisy=True)
 
 
 def _find_score_measures(runs: Sequence[RecordedRun]) -> list[Measure]:
@@ -168,7 +183,8 @@ def _make_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
             trained = phase.points(phase.training, measure.in_training, measure.factor)
             evaluated = phase.points(phase.evaluations, measure.evaluated)
             other = phase.series + (len(runs) == 1)
-            lines.append(Line(phase.label(kind) or run.name, *trained, series=phase.series))
+            name = phase.label(kind) or run.name
+            lines.append(Line(name, *trained, series=phase.series, smoothed=measure.is_noisy))
             lines.append(Line(phase.label("evaluated"), *evaluated, markers=True, series=other))
     return [line for line in lines if line.xs]
 
@@ -190,7 +206,7 @@ def _make_baseline_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[
             level = found[-1] if found else of_data
             if level is not None and (span := phase.span):
                 label = phase.label("guess without reading")
-                lines.append(Line(label, span, [level] * len(span), dashed=True))
+                lines.append(Line(label, span, [level] * len(span), dashed=True, series=phase.series))
     if len({round(line.ys[0], 6) for line in lines}) != 1:
         return lines
     updates = [update for line in lines for update in line.xs]

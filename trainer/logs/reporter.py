@@ -62,7 +62,11 @@ class Logger:
     plan: the numbers of ``RunPlan``.
     reach: the number of the update before an evaluation, and the number of examples trained on by then.
     close: a summary with dllogger's keys.
+
+    replaces_terminal: True for a log that takes the place of the lines or the bar on the terminal.
     """
+
+    replaces_terminal = False
 
     def row(self, row: Values, time: float) -> None: ...
 
@@ -100,6 +104,7 @@ class RunPlan:
     trained: number of examples that were trained on in this phase before the run started.
     step: number of updates that were made in this phase before the run started.
     sequence_length: largest number of token ids of a sequence in the data.
+    steps: number of the last update of this phase.
     """
 
     workers: int
@@ -110,6 +115,7 @@ class RunPlan:
     trained: int
     step: int
     sequence_length: int
+    steps: int = 0
 
 
 class Reporter(AbstractContextManager["Reporter"]):
@@ -222,7 +228,8 @@ class Reporter(AbstractContextManager["Reporter"]):
 
     def plan(self, planned: RunPlan) -> None:
         """Send the sizes of the run to every log."""
-        told = asdict(planned) | {"step": planned.step * self._steps_of_update}
+        unit = self._steps_of_update
+        told = asdict(planned) | {"step": planned.step * unit, "steps": planned.steps * unit}
         self._call_loggers("plan", told)
 
     def event(self, name: str, value: Any = True) -> None:

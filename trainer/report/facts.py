@@ -7,19 +7,23 @@ from typing import Any
 
 from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.mixture.opening import open_weighted
-from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.shared_shards import count_shared_shards
 from bertdata.errors import BertDataError
+from bertdata.examples.objectives import describe_objective
 from bertdata.records import DEFAULT_OBJECTIVE
 from bertdata.report.charts.values import DataTable, Value
 from bertdata.report.page.blocks import PathStep
+from bertdata.report.sections.comparison import compare_values, list_different_rows
 from bertdata.report.sections.provenance import describe_text_counts
-from trainer.config.settings import Config
+from trainer.config.settings import Config, format_flag, get_known_names
 from trainer.logs.charts import name_baseline_column
-from trainer.logs.recorded_run import RecordedRun, find_columns
+from trainer.logs.recorded_run import RecordedRun, Row, find_columns
+from trainer.report.run_data import split_setting_paths
+from trainer.report.words import describe_measure, describe_task
 from trainer.tasks.classification.head_labels import MOST_SHOWN, quote_label
 
 _PAGE_ROWS = 25
+_MOST_INPUTS = 3
 _OMITTED_SETTINGS = ("output_dir", "resume", "resume_step", "steps_this_run", "no_progress_bar")
 """Settings that the tables leave out, because they do not affect what is trained."""
 
@@ -29,9 +33,23 @@ def make_facts_table(runs: Sequence[RecordedRun]) -> DataTable:
     out.
     """
     facts = [_collect_facts(run) for run in runs]
-    rows = [(label, *(one[label] for one in facts)) for label in facts[0]]
-    told = tuple(row for row in rows if any(row[1:]))
-    return DataTable("What was trained", ("fact", *(run.name for run in runs)), told, wide=True)
+    rows: list[tuple[Value, ...]] = [(label, *(one[label] for one in facts)) for label in facts[0]]
+    rows = [row for row in rows if any(row[1:])]
+    if len(runs) == 1:
+        return DataTable("What was trained", ("fact", "value"), tuple(rows), wide=True)
+    compared = [compare_values(row[1:]) for row in rows]
+    return DataTable(
+        "What was trained",
+        ("fact", *_name_columns(runs), "compared"),
+        tuple((*row, word) for row, word in zip(rows, compared, strict=True)),
+        wide=True,
+        marked_rows=list_different_rows(compared),
+    )
+
+
+def _name_columns(runs: Sequence[RecordedRun]) -> list[str]:
+    """Return the heading of each run's column. The page's title names a single run already."""
+    return [run.name for run in runs] if len(runs) > 1 else ["value"]
 
 
 def _collect_facts(run: RecordedRun) -> dict[str, str]:
@@ -43,21 +61,21 @@ def _collect_facts(run: RecordedRun) -> dict[str, str]:
     first_to_last = "from the first line of its log to the last"
     return {
         "directory": run.path,
-        "task": _find_run_task(run),
+        "task": describe_task(_find_run_task(run)),
         "labels": _format_labels(config),
         "model": _describe_model_size(run),
         "weights": _format_value(start.get("weights")),
         "training data": _format_value(config.get("train_data")),
         "evaluation data": _format_value(config.get("eval_data")),
-        "evaluation and guess": _format_value(log.events.get("evaluation")),
-        "updates made": _describe_progress(run),
-        "an update": _format_value(start.get("updates")),
+        "evaluation and its guess": _format_value(log.events.get("evaluation")),
+        "updates made": ": ".join(filter(None, (describe_progress(run), describe_end(run)))),
+        "planned updates": _format_value(start.get("updates")),
         "micro-batches": _format_value(start.get("micro_batches")),
         "optimiser": f"{optimiser}, learning rate {rate:g} at most" if has_update else "",
         "precision": _format_value(config.get("precision")),
         "device": _format_value(start.get("device")),
         "workers": _format_value(start.get("workers")),
-        "began": "; ".join(_format_value(one.get("start_point")) for one in log.starts),
+        "start": "; ".join(_format_value(one.get("start_point")) for one in log.starts),
         "time": "" if log.seconds is None else f"{log.seconds:,.0f} s {first_to_last}",
         "versions": ", ".join(run.state.get("versions", ())),
     }
@@ -69,26 +87,46 @@ def _format_value(value: Any) -> str:
 
 
 def make_settings_table(runs: Sequence[RecordedRun], *, changed: bool) -> DataTable:
-    """Return a table with a row for each setting and a column for each run.
+    """Return a table with a row for each setting, a column for each run, and what the setting means.
+
+    Of several runs, the rows of settings that differ are marked.
 
     changed: True for only those settings that are not the default or differ between the runs.
     """
-    usual = Config.of().as_json()
+    usual, known = Config.of().as_json(), get_known_names()
     rows: list[tuple[Value, ...]] = []
+    compared: list[str] = []
     for name in dict.fromkeys(name for run in runs for name in run.config):
         found = [run.config.get(name) for run in runs]
         is_usual = all(value == usual.get(name) for value in found)
-        if not changed or not (is_usual or name in _OMITTED_SETTINGS):
-            rows.append((f"--{name.replace('_', '-')}", *(_format_setting(value) for value in found)))
+        if changed and (is_usual or name in _OMITTED_SETTINGS):
+            continue
+        values = [_format_setting(value) for value in found]
+        meaning = str(known.get(name, {}).get("description", ""))
+        row: tuple[Value, ...] = (format_flag(name), *values)
+        if len(runs) > 1:
+            compared.append(compare_values(values))
+            row = (*row, compared[-1])
+        rows.append((*row, meaning))
     caption = "Settings that are not the defaults" if changed else "All settings"
-    columns = ("setting", *(run.name for run in runs))
-    pages = 0 if changed else _PAGE_ROWS
-    return DataTable(caption, columns, tuple(rows), page_rows=pages, wide=len(runs) > 1)
+    heads = [*_name_columns(runs), "compared"] if len(runs) > 1 else _name_columns(runs)
+    return DataTable(
+        caption,
+        ("setting", *heads, "meaning"),
+        tuple(rows),
+        page_rows=0 if changed else _PAGE_ROWS,
+        wide=True,
+        marked_rows=list_different_rows(compared),
+    )
 
 
 def make_evaluations_table(runs: Sequence[RecordedRun]) -> DataTable | None:
     """Return a table with a row for each evaluation, or None if no run has evaluations."""
-    columns = _add_guess_columns([name for name in find_columns(runs, "evaluations") if name != "step"])
+    evaluations = [row for run in runs for phase in run.phases for row in phase.evaluations]
+    kept = {*_COUNTS, *select_results(evaluations)}
+    names = find_columns(runs, "evaluations")
+    guesses = {name_baseline_column(name) for name in kept}
+    columns = _add_guess_columns([name for name in names if name in kept | guesses])
     rows: list[tuple[Value, ...]] = []
     for phase in (phase for run in runs for phase in run.phases):
         for row in phase.evaluations:
@@ -98,7 +136,7 @@ def make_evaluations_table(runs: Sequence[RecordedRun]) -> DataTable | None:
     if not rows:
         return None
     first = "update" if not isinstance(rows[0][0], str) else "run and update"
-    heads = tuple(_UNITS.get(column, column.replace("_", " ")) for column in columns)
+    heads = tuple(map(describe_measure, columns))
     return DataTable("Evaluations", (first, *heads), tuple(rows), page_rows=_PAGE_ROWS, wide=True)
 
 
@@ -114,11 +152,23 @@ def _add_guess_columns(columns: Sequence[str]) -> list[str]:
     return [name for column in own for name in (column, after.get(column)) if name is not None]
 
 
-_UNITS = {
-    "trained": "examples trained on",
-    "examples": "examples evaluated",
-    "most_frequent_accuracy": "guess masked lm accuracy",
-}
+_COUNTS = ("trained", "examples")
+"""Columns of evaluation.csv that count examples and are no results."""
+
+
+def select_results(rows: Sequence[Row]) -> list[str]:
+    """Return the columns of results in rows of evaluation.csv, without the guesses and without repetitions.
+
+    For example, the columns label_accuracy and acc have the same numbers, so only the first is returned.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    guesses = {name_baseline_column(name) for name in names}
+    # The sum of all losses is the last choice, because the only loss of a task has a name of its own.
+    results = [name for name in names if name not in ("step", "loss", *_COUNTS) and name not in guesses]
+    chosen: dict[tuple[float | None, ...], str] = {}
+    for name in (*results, *(["loss"] if "loss" in names else [])):
+        chosen.setdefault(tuple(row.get(name) for row in rows), name)
+    return list(chosen.values())
 
 
 def make_data_path(run: RecordedRun) -> tuple[PathStep, ...]:
@@ -126,25 +176,24 @@ def make_data_path(run: RecordedRun) -> tuple[PathStep, ...]:
     datasets.
     """
     done = (
-        ("task", _find_run_task(run)),
+        ("task", describe_task(_find_run_task(run))),
         ("updates", f"{run.updates:,}"),
         ("model", _describe_model_size(run)),
     )
     return (
-        *_iterate_dataset_steps("Trained on", run.config.get("train_data")),
+        *_iterate_dataset_steps("Trained on", run, "train_data"),
         PathStep(f"Run {run.path}", _drop_empty_facts(*done)),
-        *_iterate_dataset_steps("Evaluated on", run.config.get("eval_data")),
+        *_iterate_dataset_steps("Evaluated on", run, "eval_data"),
     )
 
 
-def _iterate_dataset_steps(kind: str, given: object) -> Iterator[PathStep]:
+def _iterate_dataset_steps(kind: str, run: RecordedRun, setting: str) -> Iterator[PathStep]:
     """Yield a step of the picture for each dataset that a setting names. The step says if the dataset no
     longer exists.
 
     kind: label of the step.
-    given: value of the setting.
     """
-    for path in _split_setting_paths(given):
+    for path in split_setting_paths(run, setting):
         try:
             yield from [_make_dataset_step(kind, found) for found in find_datasets(path)]
         except BertDataError:
@@ -166,7 +215,8 @@ def _make_dataset_step(kind: str, found: FoundDataset) -> PathStep:
     return PathStep(
         title,
         _drop_empty_facts(
-            ("objective", manifest.plan.objective or DEFAULT_OBJECTIVE),
+            ("made from", _list_inputs([entry.name for entry in manifest.inputs])),
+            ("objective", describe_objective(manifest.plan.objective or DEFAULT_OBJECTIVE)),
             ("shards", f"{len(manifest.shards):,}"),
             ("examples", f"{examples:,}"),
             ("tokens", f"{tokens:,}"),
@@ -177,6 +227,13 @@ def _make_dataset_step(kind: str, found: FoundDataset) -> PathStep:
     )
 
 
+def _list_inputs(names: Sequence[str]) -> str:
+    """Return the names of input files as text. Of many names, only the first is returned."""
+    if len(names) <= _MOST_INPUTS:
+        return ", ".join(names)
+    return f"{names[0]} and {len(names) - 1:,} more"
+
+
 def describe_data_overlap(run: RecordedRun) -> Iterator[str]:
     """Yield sentences about how many evaluation texts the run was also trained on.
 
@@ -185,7 +242,7 @@ def describe_data_overlap(run: RecordedRun) -> Iterator[str]:
     training, held_out = run.config.get("train_data"), run.config.get("eval_data")
     # If the data were moved or deleted, the steps of the picture say so already.
     with suppress(BertDataError):
-        for path in _split_setting_paths(training):
+        for path in split_setting_paths(run, "train_data"):
             for found in find_datasets(path):
                 yield from (f"{found.path}: {told}" for told in describe_text_counts(found))
     if isinstance(training, str) and isinstance(held_out, str):
@@ -200,17 +257,6 @@ def describe_data_overlap(run: RecordedRun) -> Iterator[str]:
 def _drop_empty_facts(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the facts (pairs of label and value) without those whose value is empty."""
     return tuple((name, value) for name, value in facts if value)
-
-
-def _split_setting_paths(given: object) -> list[str]:
-    """Return the paths in the value of a setting. A text that cannot be split into paths is returned as the
-    only path.
-    """
-    if not isinstance(given, str):
-        return []
-    with suppress(BertDataError):
-        return list(split_paths(given))
-    return [given]
 
 
 def _find_run_task(run: RecordedRun) -> str:
@@ -241,18 +287,24 @@ def _describe_model_size(run: RecordedRun) -> str:
     )
 
 
-def _describe_progress(run: RecordedRun) -> str:
-    """Return in words how many of the planned updates were made, and how the run ended."""
+def describe_progress(run: RecordedRun) -> str:
+    """Return in words how many of the planned updates were made."""
     steps = run.config.get("steps")
     if isinstance(steps, int):
         # Tables may count each update as several steps, so convert the number of updates to such steps.
         steps *= int(run.config.get("steps_per_update") or 1)
-    status = run.log.events.get("run_stop")
     last = run.phases[-1]
     planned = f"{run.updates - last.offset:,} of {steps:,}" if isinstance(steps, int) else f"{run.updates:,}"
     phases = f" in {last.name}, {run.updates:,} in all" if last.offset else ""
-    ended = f": {status}" if isinstance(status, str) else ": not ended" if run.log.starts else ""
-    return f"{planned}{phases}{ended}"
+    return f"{planned}{phases}"
+
+
+def describe_end(run: RecordedRun) -> str:
+    """Return in words how the run ended. "" if its log does not tell."""
+    status = run.log.events.get("run_stop")
+    if isinstance(status, str):
+        return status
+    return "not ended" if run.log.starts else ""
 
 
 def _format_setting(value: Any) -> Value:

@@ -1,15 +1,25 @@
 """The sections of a report page about one run, or about several runs that are compared."""
 
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 
 from bertdata.io import storage
 from bertdata.report.charts.line_chart import LineChart
 from bertdata.report.charts.values import DataTable
-from bertdata.report.page.blocks import ChartBlock, PageContent, Prose, StepsBlock
+from bertdata.report.page.blocks import (
+    ChartBlock,
+    CommandBlock,
+    PageContent,
+    Prose,
+    SideBySide,
+    StepsBlock,
+)
 from bertdata.report.page.page import ReportPage, ReportSection
 from trainer.logs.charts import OPTIMISER, SPEED, make_charts, make_result_charts
 from trainer.logs.recorded_run import RecordedRun
+from trainer.report.cautions import find_cautions
+from trainer.report.classes import make_class_blocks
 from trainer.report.facts import (
     describe_data_overlap,
     make_data_path,
@@ -17,12 +27,17 @@ from trainer.report.facts import (
     make_facts_table,
     make_settings_table,
 )
+from trainer.report.headlines import make_headlines
 from trainer.report.split_plan import draw_plan_file
+from trainer.report.words import describe_measure
 
 _KEPT_PLAN = "plan.json"
+_COMMAND_CHARACTERS = 88
+"""Longest line of a command line in the page, if its flags are short enough."""
 _GUESS_NOTE = (
     "Dashed: what a guess that reads nothing reaches, on the evaluation set where there is one: always the "
-    "most frequent label, or, for a loss, each label by its share of the training set."
+    "most frequent label, or, for a loss, each label by its share of the training set. Where a training line "
+    "is faint, the strong line over it is its running mean."
 )
 
 
@@ -30,10 +45,13 @@ def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
     """Return the report page about the runs. Its title contains their names."""
     title = f"{'Runs' if len(runs) > 1 else 'Run'}: {', '.join(run.name for run in runs)}"
     sections = [
+        ReportSection("Results", _make_headlines(runs)),
+        ReportSection("Command line", tuple(_make_commands(runs))),
         ReportSection(
             "What was trained", (make_facts_table(runs), *_draw_data_paths(runs), *_make_data_notes(runs))
         ),
         ReportSection("Loss and accuracy", _make_chart_blocks(make_result_charts(runs)), _GUESS_NOTE),
+        ReportSection("Labels", _make_class_blocks(runs)),
         ReportSection("Evaluations", tuple(filter(None, [make_evaluations_table(runs)]))),
         ReportSection("Optimiser", _make_chart_blocks(make_charts(OPTIMISER, runs))),
         ReportSection("Speed", _make_chart_blocks(make_charts(SPEED, runs))),
@@ -44,7 +62,53 @@ def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
         title=title,
         sections=[section for section in sections if section.blocks],
         faults=[fault for run in runs for fault in _find_faults(run)],
+        warnings=find_cautions(runs),
     )
+
+
+def _make_headlines(runs: Sequence[RecordedRun]) -> tuple[PageContent, ...]:
+    """Return the headline figures. Those of several runs are beside each other."""
+    if len(runs) == 1:
+        return (make_headlines(runs[0]),)
+    return (SideBySide(tuple((run.name, (make_headlines(run),)) for run in runs)),)
+
+
+def _make_commands(runs: Sequence[RecordedRun]) -> Iterator[CommandBlock]:
+    """Yield the command lines of each run. A run that was resumed may have several."""
+    for run in runs:
+        commands = dict.fromkeys(str(start["command"]) for start in run.log.starts if "command" in start)
+        for number, command in enumerate(commands, 1):
+            which = f"Command {number}" if len(commands) > 1 else "Command"
+            yield CommandBlock(f"{which} that started {run.name}", _wrap_command(command))
+
+
+def _wrap_command(command: str) -> tuple[str, ...]:
+    """Return the lines of a command, which is cut before flags. A shell accepts the lines too."""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # the log was edited
+        return (command,)
+    # Each flag stays together with its values, as in ["python -m trainer pretrain", "--steps 5", "--rows"].
+    parts: list[list[str]] = [[]]
+    for word in words:
+        if word.startswith("--"):
+            parts.append([])
+        parts[-1].append(word)
+    lines = [""]
+    for part in map(shlex.join, parts):
+        if len(lines[-1]) + len(part) > _COMMAND_CHARACTERS and lines[-1]:
+            lines.append("   ")
+        lines[-1] = f"{lines[-1]} {part}" if lines[-1] else part
+    return (*(f"{line} \\" for line in lines[:-1]), lines[-1])
+
+
+def _make_class_blocks(runs: Sequence[RecordedRun]) -> tuple[PageContent, ...]:
+    """Return the tables about labels. Those of several runs are beside each other."""
+    found = [(run.name, tuple(make_class_blocks(run))) for run in runs]
+    found = [(name, blocks) for name, blocks in found if blocks]
+    if len(found) == 1 == len(runs):
+        return found[0][1]
+    return (SideBySide(tuple(found)),) if found else ()
 
 
 def _make_chart_blocks(charts: Sequence[LineChart]) -> tuple[PageContent, ...]:
@@ -100,5 +164,7 @@ def _find_faults(run: RecordedRun) -> list[str]:
     ]
     if bad:
         update, name = bad[0]
-        faults.append(f"{run.path}: {len(bad)} numbers are not finite, first {name} of update {update:,}")
+        numbers = "1 number is" if len(bad) == 1 else f"{len(bad):,} numbers are"
+        name = describe_measure(name)
+        faults.append(f"{run.path}: {numbers} not finite, first the {name} of update {update:,}")
     return faults

@@ -2,8 +2,9 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from bertdata.dataset.reader import open_dataset
 from bertdata.errors import BertDataError
 from bertdata.io.made_directories import make_directory_for_block
 from trainer.checkpoints.checkpoint import STATE, find_checkpoints
-from trainer.checkpoints.reading import choose_checkpoint, read_state
+from trainer.checkpoints.reading import choose_best_checkpoint, choose_checkpoint, read_state
 from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.config.settings import Config, format_flag
 from trainer.logs.evaluation_results import EvaluationResults
@@ -35,7 +36,12 @@ _PAUSE_SECONDS = 2.0  # seconds between two searches for new checkpoints
 
 
 def evaluate(
-    config: Config, *, poll: bool = False, timeout: float = math.inf, until_step: int | None = None
+    config: Config,
+    *,
+    poll: bool = False,
+    timeout: float = math.inf,
+    until_step: int | None = None,
+    loggers: Sequence[Logger] = (),
 ) -> None:
     """Evaluate one checkpoint, or with ``poll`` each new checkpoint of a run.
 
@@ -47,9 +53,10 @@ def evaluate(
     until_step: with ``poll``, evaluate in the way of MLPerf's program. That is, always take the newest
     checkpoint, take start_from_ckpt (as step 0) only while output_dir has no checkpoint, and end after a
     checkpoint of this step or a later one. None: evaluate every checkpoint.
+    loggers: further logs of the caller, which get everything that is logged.
     """
     config.require("eval_data", "output_dir")
-    runtime = open_runtime(config)
+    runtime = replace(open_runtime(config), loggers=tuple(loggers))
     evaluate_checkpoints(runtime, poll=poll, timeout=timeout, until_step=until_step)
     runtime.collective.close()
 
@@ -77,6 +84,7 @@ def evaluate_checkpoints(
         loggers = [
             Terminal(runtime.task.columns, config.schedule.steps),
             EvaluationResults(Path(folder)),
+            *runtime.loggers,
         ]
         if (mllog := make_mllog(config, Path(folder), runtime.task.columns)) is not None:
             loggers.append(mllog)
@@ -126,7 +134,7 @@ def _iterate_checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: b
         if not (newest and runtime.on_rank_0(lambda: bool(find_checkpoints(output_dir)))):
             yield start.start_from_ckpt
     elif not poll:
-        yield runtime.on_rank_0(lambda: str(choose_checkpoint(output_dir, start.resume_step)))
+        yield runtime.on_rank_0(lambda: choose_result(runtime, output_dir, start.resume_step))
     last = -1
     since = time.monotonic()
     while poll:
@@ -141,6 +149,20 @@ def _iterate_checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: b
             return
         else:
             time.sleep(min(_PAUSE_SECONDS, timeout))
+
+
+def choose_result(runtime: Runtime, output_dir: str, number: int | None = None) -> str:
+    """Return the path of a run's checkpoint to evaluate or to predict with. Only rank 0 calls this.
+
+    It is the checkpoint with this number. Without a number, it is the checkpoint of the best evaluation if
+    the run looks for it (keep_best), else the newest.
+    """
+    if number is not None:
+        return str(choose_checkpoint(output_dir, number))
+    path, choice = choose_best_checkpoint(output_dir)
+    if choice:
+        runtime.log(choice)
+    return str(path)
 
 
 def _read_unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments: Any) -> Any:

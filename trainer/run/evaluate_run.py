@@ -1,33 +1,38 @@
 """The command ``evaluate``, for pre-training and for the task on which a run was fine-tuned."""
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from bertdata.io import storage
-from trainer.config.settings import Config
-from trainer.config.task_config import make_task_config, select_fine_tuned_keys
-from trainer.config.task_names import expand_task_flags
-from trainer.plugins import FINE_TUNED
-
-if TYPE_CHECKING:
-    from trainer.update.worker import Runtime
-
-from pathlib import Path
-
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.formats.hub_cache import find_pretrained
 from trainer.checkpoints.learned_task import make_learned_task_config
-from trainer.checkpoints.reading import choose_checkpoint, read_state
+from trainer.checkpoints.reading import choose_best_checkpoint, choose_checkpoint, read_state
 from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.config.flags import make_config
+from trainer.config.settings import Config
+from trainer.config.task_config import make_task_config, select_fine_tuned_keys
+from trainer.config.task_names import expand_task_flags
 from trainer.errors import CheckpointError
+from trainer.logs.reporter import Logger
+from trainer.plugins import FINE_TUNED
 from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.runtime import connect_workers
 from trainer.tasks.task_files import find_files, warn_of_same_file
 from trainer.update.worker import Runtime
 
 
-def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: float) -> None:
+def evaluate_run(
+    arguments: Sequence[str],
+    prog: str,
+    *,
+    poll: bool = False,
+    timeout: float = math.inf,
+    loggers: Sequence[Logger] = (),
+) -> None:
     """Run the command ``evaluate``.
 
     Task and settings of a fine-tuned run are read from its checkpoint.
@@ -35,10 +40,11 @@ def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: fl
     prog: name of the command, for help and error messages.
     poll: evaluate each checkpoint that appears in the run's directory.
     timeout: seconds without a new checkpoint after which polling ends.
+    loggers: further logs of the caller, which get everything that is logged.
     """
     given = make_config(expand_task_flags(arguments), prog)
     given.require("output_dir")
-    runtime = connect_workers(given)
+    runtime = replace(connect_workers(given), loggers=tuple(loggers))
     trained = runtime.on_rank_0(lambda: read_trained_settings(given))
     if given.is_finetuning or trained.get("task") in FINE_TUNED:
         evaluate_fine_tuned(runtime, trained, arguments, prog, poll=poll, timeout=timeout)
@@ -94,11 +100,13 @@ def _find_first_checkpoint(config: Config) -> Path | None:
         return find_trainer_checkpoint(find_pretrained(path))
     if run.output_dir is None or not find_checkpoints(run.output_dir):
         return None
+    if start.resume_step is None:
+        return choose_best_checkpoint(run.output_dir)[0]
     return choose_checkpoint(run.output_dir, start.resume_step)
 
 
 def evaluate_fine_tuned(
-    runtime: "Runtime",
+    runtime: Runtime,
     trained: Mapping[str, Any],
     arguments: Sequence[str],
     prog: str,

@@ -14,6 +14,7 @@ from trainer.errors import StopRequested
 from trainer.logs.evaluation_results import is_evaluated, read_evaluated_value
 from trainer.logs.reporter import Reporter
 from trainer.run.planned_updates import PlannedUpdates, crosses_multiple
+from trainer.run.processor_threads import suit_threads
 from trainer.run.strategies import find_inference
 from trainer.tasks.evaluation import TaskEvaluation
 from trainer.update.inference import Inference
@@ -109,7 +110,8 @@ class Evaluation:
         # A request to stop only ends the loop here, so that the device's context closes normally. The check
         # after the loop raises StopRequested again.
         inference = find_inference(strategy.worker, strategy) if isinstance(strategy, Strategy) else strategy
-        with inference.evaluating() as measure, suppress(StopRequested):
+        threads = suit_threads(device, inference.shape, batch_size, self._data.layout.max_seq_length)
+        with threads, inference.evaluating() as measure, suppress(StopRequested):
             for batch in batches:
                 workers.stopping.check(exchanges=inference.exchanges)
                 found = measure(batch)
@@ -139,19 +141,13 @@ class Evaluation:
             text=self._evaluation.describe(results),
         )
 
-    def evaluate(self, strategy: Strategy, state: State, report: Reporter) -> bool:
-        """Evaluate the model after its newest update, and log the results. Return True if they reach the
-        target accuracy.
-        """
+    def evaluate(self, strategy: Strategy, state: State, report: Reporter) -> EvaluationRecord:
+        """Evaluate the model after its newest update, log the results, and return them."""
         report.describe(evaluation=self.note)
         report.begin_evaluation(state.step, state.trained)
         record = self.measure(strategy, step=state.step, trained=state.trained)
         report.evaluation(record.values(), record.text)
-        if not self.reaches_target(record):
-            return False
-        target = self._runtime.config.evaluation.target_accuracy
-        self._runtime.log(f"the target accuracy {target} is reached")
-        return True
+        return record
 
     def is_evaluation_missing(self, state: State, planned: PlannedUpdates) -> bool:
         """Return True if the resumed checkpoint should have been evaluated but was not.

@@ -6,8 +6,9 @@ loop of pre-training trains on the features.
 
 import math
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from bertdata.dataset.reader import OpenedDataset
@@ -23,13 +24,16 @@ from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig, check_length
 from trainer.config.model_kinds import read_model_config
 from trainer.config.settings import Config, format_flag
+from trainer.config.task_config import require_task
 from trainer.data.named_tokenizer import find_vocabulary_warnings
 from trainer.data.rows import find_rows
 from trainer.data.trained_length import find_length_warnings, find_longest_feature
+from trainer.logs.reporter import Logger
 from trainer.run.agreement import check_same_data
+from trainer.run.best_checkpoint import check_best_metric
 from trainer.run.configured_shape import override_stored_settings
 from trainer.run.copying import copy_features
-from trainer.run.evaluate import evaluate_checkpoints
+from trainer.run.evaluate import choose_result, evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
 from trainer.run.machines import share_checkpoint
 from trainer.run.path_check import find_run_files
@@ -55,17 +59,17 @@ from trainer.tasks.task_files import (
 from trainer.update.worker import Runtime
 
 
-def finetune(config: Config, *, may_be_new: bool = False) -> None:
+def finetune(config: Config, *, may_be_new: bool = False, loggers: Sequence[Logger] = ()) -> None:
     """Train the configured task from a checkpoint, evaluate the model, and write predictions.
 
     The output directory gets everything that pre-training writes there, the task's predictions, and in
     ``features/`` the datasets that training and evaluation read.
     may_be_new: if ``--resume`` finds no run, start a new run without a warning.
+    loggers: further logs of the caller, which get everything that is logged.
     """
-    if not config.is_finetuning:
-        raise SettingsError("task is missing: give --task squad, or a classification by its name")
+    require_task(config)
     config.require("output_dir")
-    runtime = open_runtime(config)
+    runtime = replace(open_runtime(config), loggers=tuple(loggers))
     with ExitStack() as locks:
         lock_outputs(runtime, [config], locks)
         if config.run.do_train:
@@ -105,7 +109,8 @@ def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
         )
         check_same_data(runtime, {format_flag("train_data"): data})
         find_rows(config, data)  # refuse unsuitable data before the model is divided, which takes long
-        if not train_phase(runtime, data, shape).is_over:
+        training = train_phase(runtime, data, shape)
+        if not training.is_over and not training.ends_early:
             return
     elif config.data.eval_data is not None:
         evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
@@ -158,6 +163,7 @@ def _prepare_features(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any],
     if files.evaluation is None and given.do_eval and given.task_dir is not None:
         runtime.log(f"{given.task_dir}: holds no {describe_usual_names(given, 1)}: nothing is evaluated")
     if config.run.do_train:
+        check_best_metric(config, runtime.task.columns, evaluates=files.evaluation is not None)
         for warning in warn_of_same_file(files):
             runtime.log(f"warning: {warning}")
     keys |= {"vocab": found.path, "lower_case": lower_case, **_find_file_settings(runtime, files, checkpoint)}
@@ -273,7 +279,9 @@ def count_epoch_updates(config: Config, examples: int, update_examples: int) -> 
 
 
 def _write_predictions(runtime: Runtime, shape: ModelConfig, features: str) -> None:
-    """Write predictions for the task's file without answers, by the newest checkpoint or start_from_ckpt.
+    """Write predictions for the task's file without answers, by a checkpoint of the run or start_from_ckpt.
+
+    After training, it is the checkpoint of the best evaluation with keep_best, else the newest.
 
     The predictions are written to the folder ``predict`` in output_dir.
     shape: settings of the model.
@@ -283,7 +291,9 @@ def _write_predictions(runtime: Runtime, shape: ModelConfig, features: str) -> N
     output_dir, start = str(config.run.output_dir), config.start
     path = start.start_from_ckpt
     if path is None or config.run.do_train:
-        path = runtime.on_rank_0(lambda: str(choose_checkpoint(output_dir, start.resume_step)))
+        # A run that has trained has gone on from resume_step, and does not predict with that checkpoint.
+        number = None if config.run.do_train else start.resume_step
+        path = runtime.on_rank_0(lambda: choose_result(runtime, output_dir, number))
     data = runtime.task.open(config, features, shape.vocab_size)
     runtime = place_model(runtime, shape, data.layout.max_seq_length)
     model = make_model(runtime, shape)

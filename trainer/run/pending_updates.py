@@ -18,6 +18,7 @@ from trainer.data.loader import Loader, Update
 from trainer.errors import NotFiniteError
 from trainer.logs.reporter import Reporter, UpdateRecord
 from trainer.model.headed import OperationCounts, count_operations
+from trainer.run.processor_threads import BusyProcessorWatch
 from trainer.run.training_state import Training
 from trainer.update.strategy import compute_means
 
@@ -55,6 +56,7 @@ class PendingUpdates:
         self._training, self._report, self._loader = training, report, loader
         self._runtime = training.runtime
         self._is_warned = False
+        self._watch = BusyProcessorWatch(self._runtime)
         self._reported = training.state.step
         self._waiting: list[PendingUpdate] = []
         # number of updates between two flushes, chosen so that a flush comes about once a second
@@ -67,6 +69,7 @@ class PendingUpdates:
         """
         self._since = time.perf_counter()
         self._waited_before = self._loader.waited
+        self._watch.restart()
 
     def add(self, update: Update, values: Tensor, sequences: int, compile_seconds: float) -> None:
         """Add an update that was made but is not logged yet.
@@ -107,6 +110,7 @@ class PendingUpdates:
         # copy.
         mine, norm = self._read_sums()
         elapsed = time.perf_counter() - self._since
+        self._watch.add(elapsed - (self._loader.waited - self._waited_before))
         wait = (self._loader.waited - self._waited_before) / len(mine)
         # Exchange everything at once: each worker sends one row of numbers per update.
         told = [

@@ -1,38 +1,50 @@
 """Predictions of a pre-trained model for a text: the words that could stand in place of its [MASK]s."""
 
+from argparse import Namespace
+
 import torch
 
-from bertdata.errors import SettingsError, UsageError
-from bertdata.io.terminal import dump_printable_json
+from bertdata.errors import UsageError
 from bertdata.tokens.readable import make_words_readable
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.data.single import make_single_batch
 from trainer.model.bert import WORD_HEAD, check_memory
 from trainer.model.headed import BertForMaskedLM
-from trainer.tasks.prediction import Trained
+from trainer.run.trained_model import open_trained
+from trainer.tasks.fine_tuned import predict_task
+from trainer.tasks.prediction import Prediction, Trained, WordGuess, get_single_text, refuse_flags
 
 MASK = "[MASK]"
 
 
-def predict_lines(opened: Trained, text: str, *, count: int, as_json: bool) -> list[str]:
-    """Return the most probable words for each mask of the text, in one line per mask.
+WORDS = "words"
+"""Name of the task of predicting masked words, on the command line of ``predict``."""
 
-    count: number of words per mask.
-    as_json: return a single line of JSON instead. It is a list per mask, of pairs [word, probability]. Only
-    this form shows whether a word begins with a space.
+_USUAL_COUNT = 5  # words that are predicted for each mask
+
+
+def predict_text(given: Namespace) -> Prediction:
+    """Open the model and return its prediction for the text, as the command ``predict`` prints it.
+
+    given: the flags of the command, by name. given.task is set to the name of the task.
     """
-    if count < 1:
-        raise SettingsError(f"--num {count}: expected 1 or more")
-    guesses = guess_words(opened, text, count)
-    if as_json:
-        return [dump_printable_json(guesses)]
-    return [
-        ", ".join(f"{word.strip() or word} {probability:.1%}" for word, probability in words)
-        for words in guesses
-    ]
+    opened = open_trained(
+        given.model,
+        model_config=given.model_config,
+        vocabulary=given.vocab,
+        train_data=given.train_data,
+        lower_case=given.lower_case,
+    )
+    task = given.task or (opened.config.task if opened.config.is_finetuning else WORDS)
+    if task.lower() != WORDS:
+        return predict_task(given, opened, task)
+    given.task = WORDS
+    refuse_flags(given, ("context", "labels"))
+    count = _USUAL_COUNT if given.num is None else given.num
+    return Prediction(task=WORDS, words=guess_words(opened, get_single_text(given), count))
 
 
-def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, float]]]:
+def guess_words(opened: Trained, text: str, count: int) -> tuple[tuple[WordGuess, ...], ...]:
     """Return for each mask of the text the ``count`` most probable words with their probabilities, best
     first.
 
@@ -57,7 +69,7 @@ def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, 
     best = shares[:, tokens].topk(min(count, len(tokens)))
     readable = make_words_readable(vocabulary)
     words = [[readable[token] for token in chosen] for chosen in tokens[best.indices].tolist()]
-    return [list(zip(*one, strict=True)) for one in zip(words, best.values.tolist(), strict=True)]
+    return tuple(tuple(map(WordGuess, *of_mask)) for of_mask in zip(words, best.values.tolist(), strict=True))
 
 
 def _encode_with_masks(opened: Trained, text: str) -> list[int]:

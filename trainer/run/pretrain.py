@@ -24,7 +24,9 @@ from trainer.data.opening import (
 from trainer.data.rows import find_rows
 from trainer.data.trained_length import find_length_warnings
 from trainer.devices.opening import set_device
+from trainer.logs.reporter import Logger
 from trainer.run.agreement import check_same_data
+from trainer.run.best_checkpoint import check_best_metric
 from trainer.run.machines import share_checkpoint
 from trainer.run.path_check import require_paths
 from trainer.run.runtime import open_runtime
@@ -33,22 +35,23 @@ from trainer.tasks.training_data import open_training_data
 from trainer.update.worker import Runtime
 
 
-def pretrain(phases: Sequence[Config], *, may_be_new: bool = False) -> None:
+def pretrain(phases: Sequence[Config], *, may_be_new: bool = False, loggers: Sequence[Logger] = ()) -> None:
     """Train phase 1, phase 2, or both. A resumed run continues in the phase to which its checkpoint belongs.
 
     A phase ends with a checkpoint, when all its updates are made, when the target accuracy is reached, or
     when SIGTERM or Ctrl-C arrives. The next phase follows only if all updates were made. A signal ends the
     run between two micro-batches, and the gradients of the unfinished update are discarded.
     may_be_new: if ``--resume`` finds no run, start a new run without a warning.
+    loggers: further logs of the caller, which get everything that is logged.
     """
     if phases[0].is_finetuning:
         raise SettingsError(f"task is {phases[0].task}: that is learned by python -m trainer finetune")
     if not phases[0].run.do_train:
         from trainer.run.evaluate import evaluate
 
-        return evaluate(phases[-1])
+        return evaluate(phases[-1], loggers=loggers)
     require_paths(phases)
-    runtime = open_runtime(*phases)
+    runtime = replace(open_runtime(*phases), loggers=tuple(loggers))
     phases = [set_device(config, runtime.device.name) for config in phases]
     with ExitStack() as locks:
         lock_outputs(runtime, phases, locks)
@@ -89,6 +92,8 @@ def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool
             for config in phases
         ]
     )
+    for config in phases:
+        check_best_metric(config, runtime.task.columns, evaluates=config.data.eval_data is not None)
     # Stop here if two workers have different data. They would train together on wrong examples without any
     # error.
     for config, *both in zip(phases, opened, evaluated, strict=True):

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
-from trainer.checkpoints.checkpoint import MOMENTS, State, find_checkpoints
+from trainer.checkpoints.checkpoint import MOMENTS, State, find_checkpoints, get_checkpoints_folder
 from trainer.checkpoints.damage import add_remedy_to_errors
 from trainer.checkpoints.filling import fill_model, match_moments
 from trainer.checkpoints.opening import open_start
@@ -98,7 +98,7 @@ def find_resumed_checkpoint(config: Config) -> Path | None:
         return choose_checkpoint(output_dir, run.resume_step)
     if run.resume_from is None or find_run_files(output_dir):
         return None
-    if (found := find_trainer_checkpoint(run.resume_from)) is None:
+    if (found := find_trainer_checkpoint(run.resume_from, newest=True)) is None:
         raise CheckpointError(f"{run.resume_from}: holds no checkpoint of this trainer to resume from")
     return found
 
@@ -151,6 +151,10 @@ def load_start_from(
     # "resumed": everything continues, that is, counts, position in the data, loss scale, weights and moments.
     position = Position(*saved.position)
     state = replace(saved, task=fresh.task, position=position, config=config.as_json())
+    # The best evaluation counts only for the same result, and only while its checkpoint is in this directory.
+    is_here = Path(path).parent == get_checkpoints_folder(str(config.run.output_dir))
+    if not is_here or saved.best.get("metric") != config.evaluation.keep_best:
+        state = replace(state, best={})
     training.strategy.optimiser_step.scale.load_state_dict(saved.loss_scale)
     for difference in describe_changed_settings(saved, config, update_examples):
         runtime.log(f"warning: {difference}")

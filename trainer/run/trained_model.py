@@ -41,6 +41,8 @@ def open_trained(
         )
     checkpoint = open_checkpoint(source, model_config=model_config, with_moments=False)
     warnings = (*checkpoint.warnings, *find_vocabulary_warnings(vocabulary))
+    if checkpoint.choice:
+        say_error(f"trainer: {checkpoint.choice}")
     say_error(*(f"trainer: warning: {warning}" for warning in warnings))
     shape = checkpoint.expect_config()
     found = find_tokenizer(checkpoint, shape, vocabulary, train_data, lower_case)

@@ -30,11 +30,14 @@ from trainer.data.trained_length import find_longest_feature
 from trainer.errors import StopRequested
 from trainer.logs.choice import make_loggers
 from trainer.logs.reporter import Reporter, RunPlan
+from trainer.run.best_checkpoint import describe_best, has_lost_patience
+from trainer.run.command_line import find_command_line
 from trainer.run.path_check import check_output_is_free
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.planned_updates import PlannedUpdates, crosses_multiple
+from trainer.run.processor_threads import suit_threads
 from trainer.run.runtime import find_model_config, make_model
 from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
@@ -59,8 +62,20 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     shape = shape or find_shape(runtime, data)
     # The new runtime knows this worker's share of the model: all of it, unless the model is divided.
     runtime = place_model(runtime, shape, data.layout.max_seq_length)
-    config, device = runtime.config, runtime.device
     planned = plan_updates(runtime, data)
+    length = data.layout.max_seq_length
+    with suit_threads(runtime.device, shape, planned.batch_size, length) as remark:
+        return _train_planned(planned, data, shape, remark)
+
+
+def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelConfig, remark: str) -> Training:
+    """Make the planned updates of a phase, or what remains of them. Return the training as it ended.
+
+    shape: settings of the model.
+    remark: remark about the number of threads, which the log appends to the description of the device.
+    """
+    runtime = planned.runtime
+    config, device = runtime.config, runtime.device
     runtime.log("building the model")
     order = planned.rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
     longest = find_longest_feature(data) if config.is_finetuning else data.layout.max_seq_length
@@ -83,10 +98,11 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     form = planned.form()
     # The loader's threads begin to read here, at the state's position in the data.
     loader = planned.loader(form, training.state)
-    described = device.describe()
+    described = f"{device.describe()}{remark}"
     after = training.state.logged_step if training.is_resumed else None
     rank, every = runtime.collective.rank, config.reports.log_every
-    loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after)
+    further = runtime.loggers
+    loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after, further)
     # Everything above may raise an error. Only now the output directory is changed, so that a refused start
     # leaves nothing behind.
     runtime.on_machines(lambda: _prepare_directory(config, later_than))
@@ -107,6 +123,8 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
         report.begin()
         stopped = make_updates(training, loader, evaluation, report, planned, count_update)
         training.finish_save()
+        if training.state.best:
+            runtime.log(describe_best(config, training.state.best))
         if stopped:
             runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
         report.close("stopped" if stopped else "success")
@@ -224,7 +242,9 @@ def announce_start(
     if device.compiles or device.compiles_always:
         compiling = ", which compiles the model, as does the first micro-batch of each other size"
     runtime.log(f"reading the first examples, making the first update{compiling}")
+    command = find_command_line()
     report.describe(
+        **({} if command is None else {"command": command}),
         start_point=training.start_point,
         updates=planned.describe(),
         micro_batches=form.describe(),
@@ -248,6 +268,7 @@ def make_run_plan(training: Training, planned: PlannedUpdates, evaluation: "Eval
         trained=state.trained,
         step=state.step,
         sequence_length=planned.rows.data.layout.max_seq_length,
+        steps=planned.last,
     )
 
 
@@ -277,18 +298,27 @@ def make_updates(
 
         compile_times = CompileTimes(runtime.log)
     last, stopped = planned.last, False
+    watches = config.evaluation.keep_best is not None
     try:
-        # There are two special cases of a resumed run: it has already reached the target accuracy, or it was
-        # killed after a checkpoint and before the evaluation that should have followed.
-        if evaluation and training.is_resumed and evaluation.has_reached_target(training.state):
-            target = config.evaluation.target_accuracy
-            runtime.log(f"update {planned.start} has reached the target accuracy {target}")
-            last = planned.start
-        elif evaluation and training.is_resumed and evaluation.is_evaluation_missing(training.state, planned):
-            runtime.log(f"update {planned.start} has a checkpoint, but was not evaluated; evaluating it now")
-            if evaluation.evaluate(training.strategy, training.state, report):
+        # A resumed run may already have reached the target accuracy or lost its patience, or it was killed
+        # after a checkpoint and before the evaluation that should have followed.
+        if evaluation and training.is_resumed:
+            if evaluation.has_reached_target(training.state):
+                target = config.evaluation.target_accuracy
+                runtime.log(f"update {planned.start} has reached the target accuracy {target}")
+                training.ends_early = True
+            elif evaluation.is_evaluation_missing(training.state, planned):
+                runtime.log(
+                    f"update {planned.start} has a checkpoint, but was not evaluated; evaluating it now"
+                )
+                evaluate_model(training, evaluation, report)
+                if watches:
+                    training.save()  # once more, because its state does not count this evaluation yet
+                pending.restart_clock()
+            elif has_lost_patience(config, training.state.best):
+                log_lost_patience(training)
+            if training.ends_early:
                 last = planned.start
-            pending.restart_clock()
         if training.is_resumed and last == planned.start:
             runtime.log(f"nothing is left to do after update {last}")
         while training.state.step < last:
@@ -330,10 +360,18 @@ def make_updates(
             # multiple, the first row of the resumed run is the mean of fewer updates.
             if saves or evaluates or pending.is_due(step, config.reports.log_every):
                 pending.flush()
+            # With keep_best, the evaluation comes first: the checkpoint then counts it, and a new best model
+            # is saved. Otherwise the checkpoint comes first, so that a kill during the evaluation loses
+            # nothing.
+            if evaluation and evaluates and watches:
+                evaluate_model(training, evaluation, report)
+                saves = saves or training.is_best
             if saves:
                 training.save()
                 report.saved(step)
-            if evaluation and evaluates and evaluation.evaluate(training.strategy, training.state, report):
+            if evaluation and evaluates and not watches:
+                evaluate_model(training, evaluation, report)
+            if training.ends_early:
                 last = step
             if saves or evaluates:
                 planned.log_epochs(training.state)
@@ -347,3 +385,24 @@ def make_updates(
         training.save()
         planned.log_epochs(training.state)
     return stopped
+
+
+def evaluate_model(training: Training, evaluation: "Evaluation", report: Reporter) -> None:
+    """Evaluate the model after its newest update, and decide whether the result ends the training."""
+    record = evaluation.evaluate(training.strategy, training.state, report)
+    training.count_evaluation(record.results)
+    if evaluation.reaches_target(record):
+        target = training.runtime.config.evaluation.target_accuracy
+        training.runtime.log(f"the target accuracy {target} is reached")
+        training.ends_early = True
+    elif has_lost_patience(training.runtime.config, training.state.best):
+        log_lost_patience(training)
+
+
+def log_lost_patience(training: Training) -> None:
+    """Log that the newest evaluations were not better than the best one, which ends the training."""
+    best = training.state.best
+    since = best["evaluations_since"]
+    what = f"{best['metric']} is not better than {best['value']:.5g} for {since} evaluations"
+    training.runtime.log(f"{what}: training ends (patience)")
+    training.ends_early = True

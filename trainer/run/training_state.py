@@ -1,6 +1,6 @@
 """A worker's training in a phase: the model, its strategy, the state and the saving of checkpoints."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
@@ -15,6 +15,7 @@ from trainer.data.order import Position
 from trainer.errors import NotFiniteError, WorkerLost
 from trainer.model.headed import HeadedBert
 from trainer.run.agreement import check_same_weights
+from trainer.run.best_checkpoint import add_evaluation
 from trainer.run.strategies import find_strategy
 from trainer.splitting.split_strategy import SplitStrategy
 from trainer.splitting.split_tensors import SplitTensors
@@ -36,6 +37,7 @@ class Training(AbstractContextManager["Training"]):
     saved_step: number of the update at which the last checkpoint was saved.
     is_over: True if all updates of the phase are made.
     is_stopped: True if the run was asked to stop before that.
+    ends_early: True if an evaluation ended the run before that, by target_accuracy or patience.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class Training(AbstractContextManager["Training"]):
         schedule: learning rate for each update. None: the configured schedule.
         """
         self.state = fresh
-        self.is_over = self.is_stopped = False
+        self.is_over = self.is_stopped = self.ends_early = False
         self.start_point = "new"
         self.saved_step = 0
         self.learning_rate = 0.0
@@ -79,6 +81,21 @@ class Training(AbstractContextManager["Training"]):
         step = self.state.step + 1
         trained = self.state.trained + examples
         self.state = replace(self.state, step=step, trained=trained, position=position)
+
+    def count_evaluation(self, results: Mapping[str, float]) -> None:
+        """Count an evaluation of the weights after the newest update, if the run looks for the best one.
+
+        results: the results of the evaluation, by name.
+        """
+        metric = self.runtime.config.evaluation.keep_best
+        if metric is not None:
+            best = add_evaluation(self.state.best, metric, results, self.state.number)
+            self.state = replace(self.state, best=best)
+
+    @property
+    def is_best(self) -> bool:
+        """True if the weights after the newest update have the best evaluation so far."""
+        return self.state.best.get("number") == self.state.number
 
     @property
     def is_resumed(self) -> bool:

@@ -23,10 +23,12 @@ class DataFile(NamedTuple):
     def md5(self) -> str:
         return compute_md5(self.data)
 
-    def text(self, expected: str) -> str:
+    def text(self, expected: str, *, keeps_wrong_bytes: bool = False) -> str:
         """Return the file as text, without a byte-order mark.
 
         expected: what the file should be, for the error message.
+        keeps_wrong_bytes: whether bytes that are not UTF-8 become lone surrogates (Python's error handler
+            "surrogateescape"). Otherwise such a file is refused.
         Raises InputError with a remedy if the file is compressed, binary, a shard of
         examples, or not in UTF-8.
         """
@@ -36,7 +38,8 @@ class DataFile(NamedTuple):
             raise InputError(f"{path}: looks like {kind.name}, expected {expected}; {kind.remedy}")
         try:
             # The byte-order mark is removed after decoding, so that positions in decoding errors include it.
-            return data.decode().removeprefix("\ufeff")
+            errors = "surrogateescape" if keeps_wrong_bytes else "strict"
+            return data.decode(errors=errors).removeprefix("\ufeff")
         except UnicodeDecodeError as error:
             if (zero := data.find(0, 0, HEAD_BYTES)) >= 0:
                 raise InputError(

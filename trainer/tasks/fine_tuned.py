@@ -8,18 +8,19 @@ from bertdata.sources.delimited import QUOTING
 from trainer.plugins import FINE_TUNED, find
 
 if TYPE_CHECKING:
-    from trainer.tasks.prediction import Trained
+    from trainer.tasks.prediction import Prediction, Trained
 from trainer.tasks.names import find_task_name
 from trainer.tasks.task_data import FineTuningData
 
 
-def print_task_prediction(given: Namespace, opened: "Trained", task: str) -> None:
-    """Print the prediction of a fine-tuned model for the text on the command line.
+def predict_task(given: Namespace, opened: "Trained", task: str) -> "Prediction":
+    """Return the prediction of a fine-tuned model for the text on the command line.
 
     task: name of the task, in upper or lower case.
     """
     given.task = find_task_name(task)
-    find("task", given.task).print_prediction(given, opened)
+    found: Prediction = find("task", given.task).predict(given, opened)
+    return found
 
 
 def find_task_data(name: str) -> FineTuningData:
@@ -89,4 +90,10 @@ def add_column_flags(parser: Parser) -> None:
         choices=QUOTING,
         help="meaning of double quotes: csv (they enclose a value) or none (they are text) (default: csv for "
         ".csv, none for .tsv)",
+    )
+    group.add_argument(
+        "--skip-bad-records",
+        action="store_true",
+        help="leave out and count rows that are malformed, lack a column, or have a bad label or score; "
+        "without this flag the first such row ends the command with an error",
     )

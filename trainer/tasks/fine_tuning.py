@@ -16,7 +16,7 @@ from trainer.data.batches import Batch
 from trainer.data.named_tokenizer import change_casing, find_named_tokenizer
 from trainer.data.opening import open_for_training
 from trainer.tasks.evaluation import TaskEvaluation
-from trainer.tasks.prediction import Trained
+from trainer.tasks.prediction import Prediction, Trained
 from trainer.tasks.task import Outcome, RowLosses, Task
 
 
@@ -60,8 +60,8 @@ class FineTuning(Task):
 
     @classmethod
     @abstractmethod
-    def print_prediction(cls, given: Namespace, opened: Trained) -> None:
-        """Print the prediction for the text that the flags of the command ``predict`` contain."""
+    def predict(cls, given: Namespace, opened: Trained) -> Prediction:
+        """Return the prediction for the text that the flags of the command ``predict`` contain."""
 
     def survey(self, data: OpenedDataset) -> Any:
         """Return None, because the evaluation needs no counts from the training data."""

@@ -2,8 +2,8 @@
 
 from argparse import Namespace
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertdata.errors import DataError, UsageError
 from bertdata.io.terminal import say_error
@@ -59,6 +59,66 @@ class Trained:
         """
         for warning in find_length_warnings("the text", ids, self.source, self.longest):
             say_error(f"trainer: warning: {warning}")
+
+
+class WordGuess(NamedTuple):
+    """A word that may replace a mask, with its probability.
+
+    A word of BPE or Unigram begins with a blank if a blank precedes it in the text.
+    """
+
+    word: str
+    probability: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prediction:
+    """The prediction of a model for a text. Fields that do not belong to the model's task are None or empty.
+
+    As a string, a prediction is what the command ``predict`` prints.
+
+    task: "words" for masked words, or the name of the task that the model was fine-tuned on.
+    words: for each mask of the text the most probable words, best first.
+    label: the most probable label.
+    probability: probability of the label, or of the answer.
+    probabilities: the probability of every label.
+    score: the score, for a task with scores instead of labels.
+    answer: the answer to a question. It is empty if the text contains no answer.
+    """
+
+    task: str
+    words: tuple[tuple[WordGuess, ...], ...] = ()
+    label: str | None = None
+    probability: float | None = None
+    probabilities: dict[str, float] = field(default_factory=dict)
+    score: float | None = None
+    answer: str | None = None
+
+    def __str__(self) -> str:
+        if self.score is not None:
+            return f"{self.score:.3f}"
+        if self.label is not None:
+            return f"{self.label} {self.probability:.1%}"
+        if self.answer is not None:
+            return self.answer
+        return "\n".join(
+            ", ".join(f"{guess.word.strip() or guess.word} {guess.probability:.1%}" for guess in guesses)
+            for guesses in self.words
+        )
+
+    def as_json(self) -> Any:
+        """Return the values that ``predict --json`` prints."""
+        if self.score is not None:
+            return {"score": self.score}
+        if self.label is not None:
+            return {
+                "label": self.label,
+                "probability": self.probability,
+                "probabilities": self.probabilities,
+            }
+        if self.answer is not None:
+            return {"answer": self.answer, "probability": self.probability}
+        return self.words
 
 
 def get_single_text(given: Namespace) -> str:

@@ -24,6 +24,7 @@ TABLE_FLAGS = (
     "scores",
     "heading",
     "quoting",
+    "skip_bad_records",
 )
 """Flags of the commands ``features`` and ``score`` about tables.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch
 from trainer.tasks.task import Outcome
 from trainer.update.strategy import Learner
@@ -32,6 +33,11 @@ class Inference:
         self._learner: Learner = strategy.learner if strategy else Learner(worker)
         if strategy is None:
             worker.device.compile(self._learner)
+
+    @property
+    def shape(self) -> ModelConfig:
+        """The settings of the model."""
+        return self._worker.model.config
 
     @contextmanager
     def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from bertdata.config.settings import require
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.devices.ipu.device import Ipu
@@ -100,6 +101,10 @@ class IpuPrograms(Strategy, Inference):
         self._training: Any = None
         self._inference: Any = None
         self._moments: dict[str, Tensor] = {}
+
+    @property
+    def shape(self) -> ModelConfig:
+        return self.worker.model.config
 
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber

@@ -19,6 +19,7 @@ from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.devices.opening import set_device
 from trainer.errors import ReportedError
+from trainer.logs.reporter import Logger
 from trainer.model.headed import HeadedBert
 from trainer.tasks.choice import find_data_task, find_task
 from trainer.tasks.task import Task
@@ -81,6 +82,8 @@ class Runtime:
     """A worker before its model is built.
 
     Its methods do work on some or all workers, and end all workers if one of them fails.
+    loggers: further logs, which the caller of the run has made and which get everything that is logged. Only
+        those of rank 0 are called.
     """
 
     config: Config
@@ -88,6 +91,7 @@ class Runtime:
     collective: Collective
     model_share: ModelShare
     task: Task
+    loggers: tuple[Logger, ...] = ()
 
     @property
     def copies(self) -> int:
@@ -96,7 +100,8 @@ class Runtime:
 
     def worker(self, model: HeadedBert) -> Worker:
         """Return a ``Worker`` with this model and everything that this runtime has."""
-        return Worker(**{item.name: getattr(self, item.name) for item in fields(self)}, model=model)
+        shared = {item.name for item in fields(Worker)} - {"model"}
+        return Worker(**{name: getattr(self, name) for name in shared}, model=model)
 
     def empty_model(self, shape: ModelConfig) -> HeadedBert:
         """Return the whole model on the meta device, that is, without values."""

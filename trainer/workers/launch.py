@@ -17,7 +17,7 @@ from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.process_pool import count_available_cores
 from trainer.config.settings import Config
 from trainer.errors import ReportedError, WorkerLost, name_missing_extra
-from trainer.workers.launchers import LAUNCHER_OF_WORKER, find_launcher, is_launched
+from trainer.workers.launchers import DEFAULT_THREADS, LAUNCHER_OF_WORKER, find_launcher, is_launched
 from trainer.workers.signals import find_signal, ignore_checkpoint_signal, list_ending_signals
 
 MODULE_PATHS = "BERTDATA_PATHS"
@@ -57,7 +57,10 @@ def launch_workers(config: Config, *words: str) -> bool:
         signal.signal(number, lambda received, _: signals.append(received))
     with TemporaryDirectory() as name:
         folder = Path(name)
-        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, count_available_cores() // size)))
+        threads = str(max(1, count_available_cores() // size))
+        is_default = not os.environ.get("OMP_NUM_THREADS")
+        if is_default:
+            os.environ["OMP_NUM_THREADS"] = os.environ[DEFAULT_THREADS] = threads
         os.environ[LAUNCHER_OF_WORKER] = f"{os.getpid()} {folder}"
         os.environ[MODULE_PATHS] = "\n".join(_list_module_paths())
         try:
@@ -68,6 +71,8 @@ def launch_workers(config: Config, *words: str) -> bool:
                 _forward_signals(signals, folder, ended)
         finally:
             del os.environ[LAUNCHER_OF_WORKER], os.environ[MODULE_PATHS]
+            if is_default:
+                del os.environ["OMP_NUM_THREADS"], os.environ[DEFAULT_THREADS]
         statuses = ended.result()
         # Exit status 0 alone does not mean that a worker has done its work. Each worker must also have left
         # its file.

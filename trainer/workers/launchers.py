@@ -19,6 +19,11 @@ LAUNCHER_OF_WORKER = "BERTDATA_LAUNCHED"
 they share.
 """
 
+DEFAULT_THREADS = "BERTDATA_DEFAULT_THREADS"
+"""Environment variable of workers that --dist started. It has their number of threads, unless the user has
+chosen another number with OMP_NUM_THREADS.
+"""
+
 _JOB_RANKS = ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 """Environment variables in which mpirun, mpiexec and srun put the rank of a worker."""
 

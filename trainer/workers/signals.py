@@ -74,8 +74,12 @@ def ignore_checkpoint_signal(checkpoint_signal: str) -> None:
 def handle_training_signals(stopping: "Stopping", checkpoint_signal: str) -> Iterator[None]:
     """In the block, ask all workers to stop, or to save a checkpoint, when a signal arrives.
 
-    A second Ctrl-C interrupts the process immediately.
+    A second Ctrl-C interrupts the process immediately. In a thread other than the main thread, where Python
+    has no signal handlers, signals keep their effect.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def stop(number: int, _: FrameType | None) -> None:
         stopping.request()

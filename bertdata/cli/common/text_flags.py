@@ -16,9 +16,6 @@ from bertdata.text.settings import PUNKT_NAMES, TEXT_RECIPES, YES_NO, SegmentSet
 LANGUAGE_SETTINGS = ("language", "punkt", "abbreviations")
 """Settings of ``SegmentSettings`` that apply to every kind of input, also to records (such as lines of JSON).
 """
-SHARED_FLAGS = ("input_kind", "language", "escaped_articles")
-"""Flags of commands that read records directly, in addition to the flags of ``RecordSettings``."""
-
 _PART_FIELDS = ("part_size", "sentences")
 _CHOICES = {"recipe": TEXT_RECIPES, "punkt": PUNKT_NAMES}
 _METAVARS = {
@@ -113,8 +110,3 @@ def _add_flags(parser: argparse._ActionsContainer, items: Iterable[Field[Any]]) 
 def _choose_metavar(item: Field[Any]) -> str:
     """Return the name that the help shows for the value of a field's flag."""
     return _METAVARS.get(item.name, "N" if isinstance(item.default, int | float) else "NAME")
-
-
-def read_record_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of records that are on the command line, by their names in ``RecordSettings``."""
-    return {i.name: value for i in fields(RecordSettings) if (value := getattr(args, i.name)) is not None}

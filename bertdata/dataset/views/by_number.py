@@ -8,8 +8,7 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.objectives import find_objective
 
 if TYPE_CHECKING:
-    from bertdata.dataset.mixture.by_number import MixedAccess
-    from bertdata.dataset.random_access import RandomAccess
+    from bertdata.dataset.selection import ExampleAccess
 
 
 class ExamplesByNumber:
@@ -23,7 +22,7 @@ class ExamplesByNumber:
 
     def __init__(self, data: OpenedDataset, objective: str | None) -> None:
         self._data, self._objective = data, objective
-        self._access: RandomAccess | MixedAccess | None = None
+        self._access: ExampleAccess | None = None
 
     def __reduce__(self) -> tuple[type["ExamplesByNumber"], tuple[OpenedDataset, str | None]]:
         return ExamplesByNumber, (self._data, self._objective)
@@ -53,17 +52,12 @@ class ExamplesByNumber:
         )
         return list(batch.examples())
 
-    def _open_access(self) -> "RandomAccess | MixedAccess":
+    def _open_access(self) -> "ExampleAccess":
         if self._access is None:
-            from bertdata.dataset.mixture.by_number import MixedAccess
-            from bertdata.dataset.mixture.examples import MixedExamples
-            from bertdata.dataset.random_access import RandomAccess
+            from bertdata.dataset.selection import open_access
 
             if self._objective is not None:
                 # imports a user's own objective, which a new process has not imported yet
                 find_objective(self._objective)
-            if isinstance(self._data, MixedExamples):
-                self._access = MixedAccess(self._data)
-            else:
-                self._access = RandomAccess(self._data)
+            self._access = open_access(self._data)
         return self._access

@@ -9,6 +9,7 @@ from typing import Any
 
 from bertdata.dataset.mixture.examples import MixedExamples
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.dataset.selection import SelectedExamples
 from bertdata.dataset.views.epochs import SharedEpoch
 from bertdata.dataset.views.examples import split_numbers
 from bertdata.dataset.views.model_rows import make_model_rows
@@ -63,10 +64,10 @@ def iterate_all_rows(
 def _split_into_shares(data: OpenedDataset) -> list[range]:
     """Return one range of example numbers for each shard.
 
-    The examples of a mixture come from several shards in turn. They are divided evenly into as many ranges as
-    there are shards.
+    The examples of a mixture come from several shards in turn, and chosen examples come from any shard. They
+    are divided evenly into as many ranges as there are shards.
     """
-    if isinstance(data, MixedExamples):
+    if isinstance(data, MixedExamples | SelectedExamples):
         shares = len(data.shards)
         return [split_numbers(data.examples, share, shares) for share in range(shares)]
     ends = [0, *accumulate(shard.examples for shard in data.shards)]

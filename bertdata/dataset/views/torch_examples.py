@@ -4,7 +4,7 @@ This module imports torch and NumPy.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -88,24 +88,29 @@ class Collator:
     """Function object that makes the tensors of a batch from examples. It can be pickled.
 
     The tensors have Hugging Face's names: ``input_ids``, ``attention_mask`` and the objective's other inputs.
-    All are int64 and padded to the length of the layout. For BERT they are all inputs of
+    All are int64 and padded. For BERT they are all inputs of
     ``transformers.BertForPreTraining``, that is, also ``token_type_ids``, ``labels`` with -100 at positions
     that are not masked, and the label of the pair.
 
     masker: draws new masks for each batch with torch's random generator. The masks stored in the examples are
         then not used.
+    is_to_longest: True pads to the longest example of the batch, False to the length of the layout.
     """
 
     layout: ShardLayout
     objective: str | None = None
     masker: Masker | None = None
+    is_to_longest: bool = False
 
     def __call__(self, examples: Sequence[Any]) -> dict[str, torch.Tensor]:
         batch_type = find_objective(self.objective or self.layout.objective).batch_type
         batch = columns.convert_to_arrays(batch_type.of(examples, wide=True))
         if self.masker is not None:
             batch = columns.shrink_ids(self.masker.mask_batch(batch, _make_draws(len(examples), self.masker)))
-        return {name: torch.from_numpy(rows) for name, rows in make_model_rows(batch, self.layout).items()}
+        layout = self.layout
+        if self.is_to_longest:
+            layout = replace(layout, max_seq_length=max(len(example.ids) for example in examples))
+        return {name: torch.from_numpy(rows) for name, rows in make_model_rows(batch, layout).items()}
 
 
 def _make_draws(examples: int, masker: Masker) -> Draws:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 from bertdata.io.terminal import escape_unprintable
-from bertdata.report.charts.chart import Chart, Tooltips, format_thousands, label_axes
+from bertdata.report.charts.chart import Chart, Tooltips, choose_y_unit, label_axes
 from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, format_value
 
@@ -16,6 +17,8 @@ A bar that is more than _OUTLIER times as high as the second highest bar is cut 
 as high as the second highest bar.
 """
 _MOST_TICKS = 9
+_MOST_WRAPPED, _WRAP_CHARACTERS = 5, 13
+"""Most long names that are written in several lines below their bars, and the characters of a line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +31,8 @@ class BarChart(Chart):
         the bar and its name.
     numeric: True if the names are numbers or ranges in ascending order. The axis then shows only some of
         them.
+    top: the largest height that is drawn in full. None chooses it by the heights of this chart alone.
+    places: least number of places for bars on the axis. 0 leaves no empty places.
     """
 
     title: str
@@ -39,6 +44,8 @@ class BarChart(Chart):
     expected: tuple[float | None, ...] = ()
     outlier: str = ""
     numeric: bool = False
+    top: float | None = None
+    places: int = 0
 
     def draw(self, panel: Any) -> None:
         """Draw the bars on matplotlib's Axes.
@@ -77,7 +84,11 @@ class BarChart(Chart):
         if outlier is not None:
             self._draw_cut_bar(panel, outlier, limit)
         self._label_axes(panel)
-        panel.set_ylim(0, limit * (1.12 if outlier is not None else 1.05) or 1)
+        # The room above the bars is the same with and without a label of a bar that is cut off, so that
+        # charts side by side have equal axes.
+        has_room = outlier is not None or self.top is not None
+        panel.set_ylim(0, limit * (1.12 if has_room else 1.05) or 1)
+        choose_y_unit(panel, limit, self.y_label)
 
     def table(self) -> DataTable:
         """Return the heights as a table."""
@@ -103,11 +114,19 @@ class BarChart(Chart):
         """Return the table's column heading for a series."""
         return f"{series}: {self.y_label}" if len(self.heights) > 1 else self.y_label
 
+    def find_top(self) -> float:
+        """Return the largest height that is drawn in full."""
+        return self._find_cut_bar()[0]
+
     def _find_cut_bar(self) -> tuple[float, int | None]:
         """Return the height at which bars are cut off, and the index of the bar that is cut off.
 
         The index is None if no bar is cut off.
         """
+        if self.top is not None:
+            [heights] = self.heights.values()
+            place = max(range(len(heights)), key=heights.__getitem__)
+            return self.top, place if heights[place] > self.top else None
         expected = [height for height in self.expected if height is not None]
         if len(self.heights) == 1 and len(self.names) > 2:
             [heights] = self.heights.values()
@@ -146,17 +165,18 @@ class BarChart(Chart):
 
     def _label_axes(self, panel: Any) -> None:
         """Label the axes and add the legend."""
-        step = -(-len(self.names) // _MOST_TICKS) if self.numeric else 1
+        step = -(-max(len(self.names), self.places) // _MOST_TICKS) if self.numeric else 1
         places = range(0, len(self.names), step)
-        turned = not self.numeric and sum(map(len, self.names)) > 80
+        # A few long names are written in several lines. Many long names are turned.
+        is_long = not self.numeric and sum(map(len, self.names)) > 40
+        turned = is_long and len(self.names) > _MOST_WRAPPED
+        texts = [self._shorten_tick(self.names[place]) for place in places]
+        if is_long and not turned:
+            texts = [fill(escape_unprintable(name), _WRAP_CHARACTERS, max_lines=3) for name in self.names]
         panel.set_xticks(
-            list(places),
-            [self._shorten_tick(self.names[place]) for place in places],
-            rotation=40 if turned else 0,
-            ha="right" if turned else "center",
+            list(places), texts, rotation=40 if turned else 0, ha="right" if turned else "center"
         )
-        panel.set_xlim(-0.6, len(self.names) - 0.4)
-        panel.yaxis.set_major_formatter(format_thousands)
+        panel.set_xlim(-0.6, max(len(self.names), self.places) - 0.4)
         if len(self.heights) > 1:
             panel.legend(fontsize="small", frameon=False)
 

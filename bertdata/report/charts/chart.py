@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from bertdata.report.charts.colours import LIGHT
+from bertdata.report.charts.units import choose_unit
 from bertdata.report.charts.values import DataTable, format_value
 
 Tooltips = Mapping[str, str | Sequence[str]]
@@ -19,11 +20,17 @@ class Chart(ABC):
 
     title: a noun phrase.
     description: a sentence that says what the chart shows, for screen readers.
+    y_label: the quantity on the y axis with its unit.
+    size_inches: width and height in a picture file.
+    page_size_inches: width and height in a page. They are smaller, so that the text is large enough on a
+        narrow screen.
     """
 
     title: str
     description: str
+    y_label: str
     size_inches: ClassVar[tuple[float, float]] = (7.0, 3.6)
+    page_size_inches: ClassVar[tuple[float, float]] = (5.4, 3.3)
 
     @abstractmethod
     def draw(self, panel: Any) -> None:
@@ -46,6 +53,13 @@ def label_axes(panel: Any, x_label: str, y_label: str) -> None:
     panel.set_axisbelow(True)
     for side in ("top", "right"):
         panel.spines[side].set_visible(False)
+
+
+def choose_y_unit(panel: Any, largest: float, label: str) -> None:
+    """Label the y axis, and let it show its numbers in a unit that suits the largest of them."""
+    size, name = choose_unit(largest, label)
+    panel.set_ylabel(name)
+    panel.yaxis.set_major_formatter(lambda value, _: format_value(float(value) / size))
 
 
 def use_whole_number_ticks(axis: Any) -> None:

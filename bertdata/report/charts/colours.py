@@ -15,6 +15,7 @@ LIGHT = {
     "series-5": "#7f6600",
     "series-6": "#b02a63",
     "alert": "#b3261e",
+    "marked": "#fbeede",
 }
 DARK = {
     "ink": "#e7eaee",
@@ -28,6 +29,7 @@ DARK = {
     "series-5": "#dcc264",
     "series-6": "#f48fb1",
     "alert": "#ff938a",
+    "marked": "#3a2c20",
 }
 SERIES = tuple(colour for name, colour in LIGHT.items() if name.startswith("series"))
 

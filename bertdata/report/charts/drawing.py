@@ -99,9 +99,11 @@ def _draw_picture(charts: Sequence[Chart], kind: str, salt: str, *, with_titles:
 def _make_figure(charts: Sequence[Chart], with_titles: bool) -> Any:
     """Return matplotlib's Figure with Axes for each chart.
 
+    with_titles: True for a picture file. False for a page, which shows the titles itself.
+
     It is made without pyplot, which would choose a backend for the whole process.
     """
-    width, height = charts[0].size_inches
+    width, height = charts[0].size_inches if with_titles else charts[0].page_size_inches
     figure = import_module("matplotlib.figure").Figure(
         figsize=(width, height * len(charts)), layout="constrained"
     )

@@ -3,10 +3,17 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
-from bertdata.report.charts.chart import Chart, Tooltips, format_thousands, label_axes, use_whole_number_ticks
+from bertdata.report.charts.chart import (
+    Chart,
+    Tooltips,
+    choose_y_unit,
+    format_thousands,
+    label_axes,
+    use_whole_number_ticks,
+)
 from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, format_value
 
@@ -16,6 +23,8 @@ _MOST_DRAWN, _MOST_HOVERS, _MOST_ROWS, _FEW = 800, 120, 200, 24
 They are the largest numbers of points that are drawn, that have tooltips, and that are in the table. A line
 of at most _FEW points has visible markers.
 """
+_LEAST_SMOOTHED, _SMOOTHED_SHARE = 30, 0.1
+"""A smoothed line has at least 30 points. Each point of it is the mean of a tenth of all points."""
 _MOST_INSIDE = 3
 """Largest number of lines for which the legend is inside the axes. With more lines, it is above the axes."""
 
@@ -24,8 +33,10 @@ _MOST_INSIDE = 3
 class Line:
     """A line of a chart, through points in ascending order of x.
 
-    dashed: True for a baseline, which is drawn in grey.
+    dashed: True for a baseline, which is drawn in grey unless it has a ``series``.
     markers: True if the points are single measurements. They are drawn as hollow markers joined by dots.
+    smoothed: True for a noisy line. If it has many points, its running mean is drawn as a strong line over
+        the points themselves, which are faint.
     series: number of the line's colour. None takes the number of the line in the chart.
     """
 
@@ -34,7 +45,13 @@ class Line:
     ys: Sequence[float]
     dashed: bool = False
     markers: bool = False
+    smoothed: bool = False
     series: int | None = None
+
+    @property
+    def is_smoothed(self) -> bool:
+        """True if the running mean is drawn over the points."""
+        return self.smoothed and len(self.xs) >= _LEAST_SMOOTHED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +61,9 @@ class LineChart(Chart):
     whole_x: True if x is a count, so that the axis shows only whole numbers.
     log_x: True for a logarithmic x axis.
     log_y: True for a logarithmic y axis.
+    x_range: first and last value of the x axis. None lets matplotlib choose.
     y_range: first and last value of the y axis. None lets matplotlib choose.
+    least_top: the y axis reaches at least up to this value, so that noise near zero does not fill it.
     """
 
     title: str
@@ -55,7 +74,9 @@ class LineChart(Chart):
     whole_x: bool = False
     log_x: bool = False
     log_y: bool = False
+    x_range: tuple[float | None, float | None] = (None, None)
     y_range: tuple[float | None, float | None] = (None, None)
+    least_top: float = 0.0
 
     def draw(self, panel: Any) -> None:
         """Draw the lines on matplotlib's Axes."""
@@ -68,11 +89,17 @@ class LineChart(Chart):
             panel.yaxis.set_major_formatter(format_thousands)
         for number, line in enumerate(self.lines):
             self._draw_line(panel, number, line)
+        panel.set_xlim(*self.x_range)
         panel.set_ylim(*self.y_range)
+        if self.least_top > panel.get_ylim()[1]:
+            panel.set_ylim(top=self.least_top)
+        if not self.log_y:
+            choose_y_unit(panel, max(map(abs, panel.get_ylim())), self.y_label)
         if self.whole_x:
             use_whole_number_ticks(panel.xaxis)
         if len(self.lines) > _MOST_INSIDE:
-            above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3, "borderaxespad": 0}
+            columns = 3 if panel.figure.get_figwidth() > self.page_size_inches[0] else 2
+            above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": columns, "borderaxespad": 0}
             panel.legend(fontsize="small", frameon=False, **above)
         elif len(self.lines) > 1:
             panel.legend(fontsize="small", frameon=False)
@@ -83,10 +110,14 @@ class LineChart(Chart):
         number: number of the line in the chart.
         """
         xs, ys = _thin_points(line.xs, line.ys)
-        colour = (
-            LIGHT["faint"] if line.dashed else series_colour(number if line.series is None else line.series)
-        )
-        form = {"linestyle": "--" if line.dashed else "-"}
+        if line.series is None:
+            colour = LIGHT["faint"] if line.dashed else series_colour(number)
+        else:
+            colour = series_colour(line.series)
+        form: dict[str, Any] = {"linestyle": "--" if line.dashed else "-"}
+        if line.is_smoothed:
+            panel.plot(xs, ys, color=colour, linewidth=0.8, alpha=0.35)
+            xs, ys = _thin_points(line.xs, compute_running_mean(line.ys))
         if line.markers:
             form = {"linestyle": ":", "marker": "D", "markerfacecolor": LIGHT["paper"]}
         elif len(xs) <= _FEW and not line.dashed:
@@ -135,6 +166,22 @@ def _choose_evenly(points: list[Any], most: int) -> list[Any]:
     if len(points) <= most:
         return points
     return [points[round(place * (len(points) - 1) / (most - 1))] for place in range(most)]
+
+
+def compute_running_mean(ys: Sequence[float]) -> list[float]:
+    """Return the mean of a tenth of all points around each point.
+
+    Near the beginning, fewer points are taken, as many on one side as on the other. So the first point is
+    unchanged, and a steep beginning is not flattened. Near the end, points are missing on one side only.
+    """
+    sums = [0.0, *accumulate(ys)]
+    half = max(1, round(len(ys) * _SMOOTHED_SHARE / 2))
+    found = []
+    for place in range(len(ys)):
+        reach = min(half, place)
+        first, end = place - reach, min(place + reach + 1, len(ys))
+        found.append((sums[end] - sums[first]) / (end - first))
+    return found
 
 
 def _thin_points(xs: Sequence[float], ys: Sequence[float]) -> tuple[list[float], list[float]]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 Value = str | int | float | None
-_WHOLE = 100_000
+_WHOLE = 1_000
 """Numbers that are at least this large are shown without decimals."""
 
 
@@ -15,6 +15,7 @@ class DataTable:
     page_rows: number of rows that are shown at once. A table with more rows also gets a search field. 0 shows
         all rows.
     wide: True if nothing may be placed beside the table.
+    marked_rows: numbers of the rows, from 0, that stand out because the compared values differ.
     """
 
     caption: str
@@ -23,18 +24,22 @@ class DataTable:
     note: str = ""
     page_rows: int = 0
     wide: bool = False
+    marked_rows: tuple[int, ...] = ()
 
     template = "table.html"
 
 
 def format_value(value: Value) -> str:
-    """Return a value as readable text, with commas between thousands and at most six significant digits."""
+    """Return a value as readable text, with commas between thousands.
+
+    A number has four significant digits, or all digits before the decimal point if these are more.
+    """
     if value is None:
         return "–"
     if isinstance(value, str):
         return value
     if isinstance(value, float) and abs(value) < _WHOLE:
-        return f"{value:,.6g}"
+        return f"{value:,.4g}"
     return f"{value:,.0f}"
 
 

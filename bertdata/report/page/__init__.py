@@ -15,14 +15,13 @@
 Blocks are ``Prose`` (paragraphs), ``DataTable`` (from ``bertdata.report.charts.values``; with page_rows it
 has a search field and pages), ``ChartBlock`` (any chart of ``bertdata.report.charts``, with its numbers as a
 table and with buttons), ``DrawingBlock`` (SVG that our own code drew), ``StepsBlock`` (a path of steps),
-``PassagesBlock`` (texts with marked words, with a search field and pages) and ``SideBySide`` (blocks in
-columns, each column with a heading). To add a block, write a frozen dataclass with an attribute ``template``.
-It names a file in ``templates/`` that reads the object as ``block``.
+``PassagesBlock`` (texts with marked words, with a search field and pages), ``FiguresBlock`` (a few numbers in
+large letters), ``CommandBlock`` (a command line to copy), ``MatrixBlock`` (a shaded table of counts) and
+``SideBySide`` (blocks in columns, each column with a heading). To add a block, write a frozen dataclass with
+an attribute ``template``. It names a file in ``templates/`` that reads the object as ``block``.
 
 Every text is escaped, and control characters are shown as escapes
 (``bertdata.io.terminal.escape_unprintable``). The page loads nothing: its content security policy allows
-only
-its own style and script. Colours are CSS variables from ``bertdata.report.charts.colours``. The same
-input
-gives the same bytes. Jinja2 is imported when a page is made, and matplotlib when a chart is drawn.
+only its own style and script. Colours are CSS variables from ``bertdata.report.charts.colours``. The same
+input gives the same bytes. Jinja2 is imported when a page is made, and matplotlib when a chart is drawn.
 """

@@ -58,11 +58,13 @@ class PathStep:
 
     details: pairs of a name and a value.
     fault: what is wrong at this step. It is empty if nothing is wrong.
+    marked: names of the details whose values differ from the same step of another path.
     """
 
     title: str
     details: tuple[tuple[str, str], ...] = ()
     fault: str = ""
+    marked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -132,3 +134,70 @@ class SideBySide:
     columns: tuple[tuple[str, Sequence[PageContent]], ...]
 
     template: ClassVar[str] = "side_by_side.html"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number that a page shows in large letters.
+
+    label: what the number is.
+    value: the number with its unit, as text.
+    note: a line below the number, for example what the number should be compared with.
+    """
+
+    label: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class FiguresBlock:
+    """A few numbers in large letters, beside each other.
+
+    label: text for screen readers that says what the numbers are about.
+    """
+
+    label: str
+    figures: tuple[Figure, ...]
+
+    template: ClassVar[str] = "figures.html"
+
+
+@dataclass(frozen=True)
+class CommandBlock:
+    """A command line, with a button that copies it.
+
+    title: a noun phrase above the command.
+    lines: the lines of the command. All but the last end with a backslash.
+    """
+
+    title: str
+    lines: tuple[str, ...]
+
+    template: ClassVar[str] = "command.html"
+
+
+@dataclass(frozen=True)
+class MatrixBlock:
+    """A square table of counts whose cells are shaded, for example a confusion matrix.
+
+    caption: a noun phrase.
+    row_head: what the rows are, for the first column's heading.
+    column_head: what the columns are. It precedes the label in each column's heading.
+    counts: for each label of a row, the counts by the labels of the columns.
+    note: a line below the table.
+    """
+
+    caption: str
+    row_head: str
+    column_head: str
+    labels: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    note: str = ""
+
+    template: ClassVar[str] = "matrix.html"
+
+    def find_shade(self, row: int, column: int) -> int:
+        """Return how dark a cell is, from 0 to 5, by its share of the row's sum."""
+        total = sum(self.counts[row])
+        return round(5 * self.counts[row][column] / total) if total else 0

@@ -44,6 +44,7 @@ class ReportPage:
     lead: lines under the title.
     faults: lines in red at the top of the page.
     faults_title: heading of the faults.
+    warnings: lines at the top of the page about numbers that are easily misread.
     """
 
     title: str
@@ -51,6 +52,7 @@ class ReportPage:
     lead: Sequence[str] = ()
     faults_title: str = "Faults"
     faults: Sequence[str] = ()
+    warnings: Sequence[str] = ()
 
 
 def check_report(path: str, asked_by: str) -> None:

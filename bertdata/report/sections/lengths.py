@@ -19,8 +19,12 @@ from bertdata.report.sections.comparison import (
 
 def make_lengths_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     """Return the section: charts of each dataset's lengths, and a table of numbers."""
+    # Several datasets have charts with the same ranges of lengths, up to the longest row of all of them.
+    axis_limit = None
+    if len(datasets) > 1:
+        axis_limit = max(_find_limit(numbers) for numbers in datasets)
     blocks = (
-        *place_side_by_side(datasets, lambda numbers: list(_make_charts(numbers))),
+        *place_side_by_side(datasets, lambda numbers: list(_make_charts(numbers, axis_limit))),
         make_facts_table("Lengths", datasets, _collect_facts),
     )
     return ReportSection(
@@ -43,7 +47,7 @@ def count_rows(numbers: DatasetNumbers) -> tuple[int, int]:
 def _collect_facts(numbers: DatasetNumbers) -> Facts:
     """Return a dataset's numbers for the section's table."""
     assert numbers.statistics is not None
-    found, limit = numbers.lengths, numbers.statistics.layout.max_seq_length
+    found, limit = numbers.lengths, _find_limit(numbers)
     rows, tokens = count_rows(numbers)
     total = found.total()
     facts: dict[str, int | float | None] = {
@@ -67,11 +71,20 @@ def _collect_facts(numbers: DatasetNumbers) -> Facts:
     }
 
 
-def _make_charts(numbers: DatasetNumbers) -> Iterator[ChartBlock]:
-    """Yield the chart of lengths, and for packed rows a chart of examples per row."""
+def _find_limit(numbers: DatasetNumbers) -> int:
+    """Return the number of tokens that fit into a row of the dataset."""
+    assert numbers.statistics is not None
+    return numbers.statistics.layout.max_seq_length
+
+
+def _make_charts(numbers: DatasetNumbers, axis_limit: int | None) -> Iterator[ChartBlock]:
+    """Yield the chart of lengths, and for packed rows a chart of examples per row.
+
+    axis_limit: the longest possible length in any of several datasets. None for a single dataset.
+    """
     assert numbers.statistics is not None
     yield ChartBlock(
-        make_lengths_chart(numbers.lengths, numbers.statistics.layout.max_seq_length, "Examples by length")
+        make_lengths_chart(numbers.lengths, _find_limit(numbers), "Examples by length", axis_limit)
     )
     if packs := numbers.statistics.packs:
         names = tuple(map(str, sorted(packs)))

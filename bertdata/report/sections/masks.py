@@ -8,7 +8,7 @@ from typing import Any
 from bertdata.examples.mask_report import KIND_NAMES
 from bertdata.report.charts.bar_chart import BarChart
 from bertdata.report.numbers import DatasetNumbers
-from bertdata.report.page.blocks import ChartBlock, PageContent, Prose
+from bertdata.report.page.blocks import ChartBlock, PageContent
 from bertdata.report.page.page import ReportSection
 from bertdata.report.sections.comparison import (
     Facts,
@@ -20,24 +20,27 @@ from bertdata.report.sections.comparison import (
 
 
 def make_masks_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Return the section, or None if no dataset has examples with masks."""
-    masked = [numbers for numbers in datasets if _find_mask_statistics(numbers)]
+    """Return the section, or None if no dataset has examples with masks. It leaves out datasets without
+    masks, and names them in its note.
+    """
+    masked = [numbers for numbers in datasets if numbers.has_masks]
     if not masked:
         return None
     blocks = (*place_side_by_side(masked, _make_blocks), make_facts_table("Masks", masked, _collect_facts))
-    return ReportSection("Masks", blocks, describe_scopes(masked, DatasetNumbers.describe_sample))
+    notes = [describe_scopes(masked, DatasetNumbers.describe_sample)]
+    notes += [f"{numbers.name} has no masks." for numbers in datasets if not numbers.has_masks]
+    return ReportSection("Masks", blocks, " ".join(notes))
 
 
 def _find_mask_statistics(numbers: DatasetNumbers) -> dict[str, Any]:
-    """Return the statistics about masks that the objective computed. They are empty if it computes none."""
-    return numbers.statistics.findings.sections.get("masks", {}) if numbers.statistics else {}
+    """Return the statistics about masks that the objective computed."""
+    assert numbers.statistics is not None
+    return numbers.statistics.findings.sections["masks"]
 
 
 def _make_blocks(numbers: DatasetNumbers) -> Sequence[PageContent]:
-    """Return the chart of a dataset. If nothing is masked, return a sentence that says so."""
+    """Return the chart of a dataset."""
     section = _find_mask_statistics(numbers)
-    if not section["masked_tokens"]:
-        return [Prose("Nothing is masked: masks are to be drawn when examples are loaded.")]
     kinds = section["kinds"]
     names = {kind: KIND_NAMES[kind] for kind in kinds}
     told = (
@@ -80,9 +83,8 @@ def _collect_facts(numbers: DatasetNumbers) -> Facts:
         "masks per example, most": each["max"],
         "examples with all masks that fit (%)": to_percent(section["filled_share"]),
     }
-    if section["masked_tokens"]:
-        for kind, of in section["kinds"].items():
-            facts[f"{KIND_NAMES[kind]} (masked positions)"] = of["count"]
-            facts[f"{KIND_NAMES[kind]} (%)"] = to_percent(of["share"])
-            facts[f"{KIND_NAMES[kind]}, expected (%)"] = to_percent(of["expected_share"])
+    for kind, of in section["kinds"].items():
+        facts[f"{KIND_NAMES[kind]} (masked positions)"] = of["count"]
+        facts[f"{KIND_NAMES[kind]} (%)"] = to_percent(of["share"])
+        facts[f"{KIND_NAMES[kind]}, expected (%)"] = to_percent(of["expected_share"])
     return facts

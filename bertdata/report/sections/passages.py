@@ -1,6 +1,7 @@
 """Section of the report that shows examples as readable text, with masks marked and segments separated."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bertdata.examples.groups import (
@@ -49,7 +50,7 @@ def _make_block(numbers: DatasetNumbers, most_words: int) -> PageContent:
 
     most_words: approximate limit for the number of tokens. At least one page of examples is shown.
     """
-    reading = _WordReader(numbers.vocabulary)
+    reading = WordReader(numbers.vocabulary)
     made: list[Passage] = []
     for kept in numbers.sample.kept:
         most_words -= len(kept.example.ids)
@@ -61,7 +62,7 @@ def _make_block(numbers: DatasetNumbers, most_words: int) -> PageContent:
     return PassagesBlock(f"Examples of {numbers.name}", legend, tuple(made), _PAGE)
 
 
-class _WordReader:
+class WordReader:
     """Converter from token ids to readable words."""
 
     def __init__(self, vocabulary: Vocabulary | None) -> None:
@@ -88,7 +89,8 @@ class _WordReader:
             masks = dict(zip(places, originals, strict=True))
         words = [self._make_word(place, token, masks.get(place)) for place, token in enumerate(example.ids)]
         described = objective.describe(example, self._words, self._mask_id, kept.layout)
-        facts = (described.partition("\n")[0], *_describe_other_columns(kept))
+        summary = described.partition("\n")[0].removesuffix(", 0 masks")
+        facts = (summary, *_describe_other_columns(kept))
         return Passage(kept.title, tuple(_divide_segments(kept, words)), facts)
 
     def _make_word(self, place: int, token: int, original: int | None) -> MarkedWord:
@@ -101,8 +103,11 @@ class _WordReader:
         text, joined = self._find_text(token)
         if original is not None:
             told = find_mask_kind(token, original, self._mask_id)
-            note = "" if told == "kept" else self._find_text(original)[0]
-            return MarkedWord(text, _KINDS[told], note, joined)
+            # The original token decides whether the position continues the word before it, since a random
+            # piece in the place of a whole word belongs to no word.
+            original_text, continues = self._find_text(original)
+            note = "" if told == "kept" else original_text
+            return MarkedWord(text, _KINDS[told], note, continues and place > 0)
         if token in self._special:
             return MarkedWord(text, "special")
         return MarkedWord(text, joined=joined and place > 0)
@@ -131,7 +136,8 @@ def _divide_segments(
         first = getattr(kept.example, find_column(kept.batch_type, SEGMENT).one)
     if first < len(words):
         yield "A", _merge_words(words[:first])
-        yield "B", _merge_words(words[first:])
+        # A segment may begin inside a word. Its first piece must not be joined to the letter B.
+        yield "B", _merge_words([replace(words[first], joined=False), *words[first + 1 :]])
     else:
         yield "", _merge_words(words)
 

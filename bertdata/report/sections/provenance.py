@@ -2,7 +2,8 @@
 them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
 from bertdata.dataset.discover import FoundDataset
@@ -14,7 +15,7 @@ from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import PageContent, PathStep, Prose, StepsBlock
 from bertdata.report.page.page import ReportSection
 from bertdata.report.sections.comparison import place_side_by_side
-from bertdata.text.manifest import parse_text_manifest
+from bertdata.text.manifest import TextManifest, parse_text_manifest
 
 _NAMES = {
     "dump": ("file", "size", "md5", "date"),
@@ -29,18 +30,53 @@ description.
 
 def make_provenance_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     """Return the section, which shows the steps from the source to each dataset."""
+    paths = {numbers.name: _make_path(numbers) for numbers in datasets}
     return ReportSection(
-        "Provenance", place_side_by_side(datasets, lambda numbers: list(_make_blocks(numbers)))
+        "Provenance",
+        place_side_by_side(
+            datasets,
+            lambda numbers: list(_make_blocks(numbers, _mark_differences(numbers.name, paths))),
+        ),
     )
 
 
-def _make_blocks(numbers: DatasetNumbers) -> Iterator[PageContent]:
-    """Yield the steps, the result of verification, and the manifest's warnings."""
+def _make_path(numbers: DatasetNumbers) -> tuple[PathStep, ...]:
+    """Return the steps from the source to a dataset."""
     links = () if numbers.verification is None else numbers.verification.links
     steps = tuple(_make_step(link) for link in reversed(links))
     if not steps:
         told = "none: its steps are not known" if numbers.dataset.manifest is None else "not followed"
         steps = (PathStep(numbers.name, (("manifest", told),)),)
+    return steps
+
+
+def _mark_differences(name: str, paths: Mapping[str, Sequence[PathStep]]) -> tuple[PathStep, ...]:
+    """Return the steps of a dataset. Details that differ from those of another dataset's step are marked.
+
+    name: name of the dataset.
+    paths: the steps of every dataset, by its name.
+    """
+    found = []
+    for step in paths[name]:
+        others = [
+            other
+            for other_name, steps in paths.items()
+            if other_name != name
+            for other in steps
+            if other.title == step.title
+        ]
+        marked = frozenset(
+            detail
+            for detail, value in step.details
+            for other in others
+            if dict(other.details).get(detail) != value
+        )
+        found.append(replace(step, marked=marked))
+    return tuple(found)
+
+
+def _make_blocks(numbers: DatasetNumbers, steps: tuple[PathStep, ...]) -> Iterator[PageContent]:
+    """Yield the steps and the result of verification."""
     yield StepsBlock(f"Steps from the source to {numbers.name}", steps)
     if numbers.verification is None:
         yield Prose(f"The files were not verified: {numbers.not_verified}.")
@@ -48,28 +84,31 @@ def _make_blocks(numbers: DatasetNumbers) -> Iterator[PageContent]:
         right, faults = numbers.verification.count("right"), len(numbers.verification.faults)
         told = f"{right:,} {'file is' if right == 1 else 'files are'} right, {faults or 'no'} faults"
         yield Prose(f"Verified: {told.removesuffix('s') if faults == 1 else told}.")
-    if numbers.dataset.manifest is not None:
-        yield Prose(*numbers.dataset.manifest.warnings)
-        yield Prose(
-            *(f"Left out: {entry.name}: {entry.reason}" for entry in numbers.dataset.manifest.skipped)
-        )
-        yield Prose(*describe_text_counts(numbers.dataset))
+
+
+def read_parts_manifest(dataset: FoundDataset) -> TextManifest | None:
+    """Return the dataset's copy of the manifest of the parts that it was made from.
+
+    Return None if it has no copy. The result is also None if the copy is damaged, because the verification
+    reports the damage.
+    """
+    if dataset.manifest is None:
+        return None
+    path = storage.join(dataset.path, PARTS_COPY)
+    try:
+        return parse_text_manifest(storage.read_bytes(path), path)
+    except (MissingInputError, ManifestError):
+        return None
 
 
 def describe_text_counts(dataset: FoundDataset) -> Iterator[str]:
-    """Yield lines about the whole text, which come from the dataset's copy of the parts' manifest.
-
-    If the copy is damaged, there are no lines. The verification reports the damage.
-    """
-    path = storage.join(dataset.path, PARTS_COPY)
-    try:
-        counts = parse_text_manifest(storage.read_bytes(path), path).counts
-    except (MissingInputError, ManifestError):
+    """Yield lines about the whole text, which come from the dataset's copy of the parts' manifest."""
+    if (parts := read_parts_manifest(dataset)) is None:
         return
-    if counts.withheld_in_training is not None:
-        yield f"withheld texts in training: {counts.withheld_in_training}"
-    if counts.unprotected is not None:
-        yield f"texts of the sets to exclude that were too short to look for: {counts.unprotected}"
+    if parts.withheld_in_training is not None:
+        yield f"withheld texts in training: {parts.withheld_in_training:,}"
+    if parts.unprotected is not None:
+        yield f"texts of the sets to exclude that were too short to look for: {parts.unprotected:,}"
 
 
 def _make_step(link: ChainLink) -> PathStep:

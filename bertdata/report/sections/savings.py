@@ -50,9 +50,9 @@ def _make_blocks(numbers: DatasetNumbers) -> Sequence[PageContent]:
         title=title,
         description=". ".join(f"{way}: {saved:.1f}% saved" for way, _, _, saved in rows) + ".",
         x_label="way of padding",
-        y_label="positions (millions)",
+        y_label="share of the padded positions (%)",
         names=tuple(positions),
-        heights={"computed": tuple(computed / 1e6 for computed in positions.values())},
+        heights={"computed": tuple(to_percent(computed / padded) for computed in positions.values())},
     )
     columns = ("way of padding", "positions of an epoch", "fill (%)", "saved (%)")
     return ChartBlock(chart), DataTable("Packing and bins", columns, rows)

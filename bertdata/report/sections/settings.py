@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.report.charts.values import DataTable, Value
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.page import ReportSection
+from bertdata.report.sections.comparison import compare_values, list_different_rows
 
 _RECORDS = {"text": "text", "tokenizer": "tokeniser", "objective": "objective", "container": "container"}
 _WORDS = {
@@ -17,6 +19,9 @@ _WORDS = {
     "text.language": "language of the text",
     "text.sentences": "how sentences were found",
     "tokenizer.kind": "kind of tokeniser",
+    "tokenizer.file": "file of the tokeniser",
+    "tokenizer.roles": "special token with this role",
+    "tokenizer.between": "text between two lines of a document",
     "tokenizer.vocabulary.md5": "md5 of the vocabulary",
     "tokenizer.vocabulary.tokens": "distinct tokens of the vocabulary",
     "objective.name": "what a model learns from an example",
@@ -25,7 +30,17 @@ _WORDS = {
     "container.num_shards": "shards of the global shuffle",
     "container.padding_id": "id in empty places",
     "container.layout": "arrangement of packed rows",
+    "container.packing": "arrangement of packed rows",
+    "container.sequences_per_row": "most examples in a packed row",
+    "container.packing_method": "how the packed rows were planned",
+    "container.packing_seed": "seed of the order of the packed rows",
+    "container.packing_plan": "md5 of the plan of the packed rows",
 }
+
+_MOST_NAMED = 8
+"""Most names of settings that differ in the sentence about them."""
+_MASK_SETTINGS = frozenset(f"objective.{item.name}" for item in fields(MaskingSettings))
+"""Full names of the settings about masks."""
 
 
 def make_settings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
@@ -36,16 +51,40 @@ def make_settings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection |
         return None
     meanings = {name: meaning for numbers in datasets for name, meaning in _collect_meanings(numbers).items()}
     rows: list[tuple[Value, ...]] = []
+    compared: list[str] = []
     for name in names:
         values = [values.get(name) for values in found]
         record, _, setting = name.partition(".")
         row: tuple[Value, ...] = (setting, _RECORDS.get(record, record), *values)
         if len(datasets) > 1:
-            row = (*row, "same" if len({str(value) for value in values}) == 1 else "differs")
+            compared.append(compare_values(values))
+            row = (*row, compared[-1])
         rows.append((*row, meanings.get(name, _find_meaning(name))))
     heads = ["value"] if len(datasets) == 1 else [*(numbers.name for numbers in datasets), "compared"]
-    table = DataTable("Settings", ("setting", "of", *heads, "meaning"), tuple(rows), wide=True)
-    return ReportSection("Settings", (table,))
+    table = DataTable(
+        "Settings",
+        ("setting", "of", *heads, "meaning"),
+        tuple(rows),
+        wide=True,
+        marked_rows=list_different_rows(compared),
+    )
+    return ReportSection("Settings", (table,), _describe_differences(rows, compared))
+
+
+def _describe_differences(rows: Sequence[tuple[Value, ...]], compared: Sequence[str]) -> str:
+    """Return a sentence that names the settings that differ. It is empty for a single dataset.
+
+    compared: for each row, whether its values are the same.
+    """
+    if not compared:
+        return ""
+    different = [str(rows[number][0]) for number in list_different_rows(compared)]
+    if not different:
+        return "All settings are the same."
+    told = f"{len(different)} of {len(rows)} settings differ"
+    if len(different) > _MOST_NAMED:
+        return f"{told}. They are marked in the table."
+    return f"{told}: {', '.join(different)}."
 
 
 def _find_meaning(name: str) -> str:
@@ -66,6 +105,9 @@ def _collect_settings(numbers: DatasetNumbers) -> dict[str, Value]:
         found["recipe.recipe"] = plan.recipe if plan.phase is None else f"{plan.recipe}, phase {plan.phase}"
     for record, values in plan.settings.as_json().items():
         found |= _flatten_record(record, values)
+    if found.get("objective.masks") == "no":
+        # Such a dataset has no masks, so its settings about masks have no effect.
+        found = {name: value for name, value in found.items() if name not in _MASK_SETTINGS}
     return found
 
 

@@ -27,10 +27,11 @@ def make_tokens_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
         make_facts_table("Tokens of the vocabulary", datasets, _collect_facts),
     )
     scopes = describe_scopes(datasets, DatasetNumbers.describe_sample)
+    is_masked = any(numbers.has_masks for numbers in datasets)
     return ReportSection(
         "Frequent and rare tokens",
         blocks,
-        f"{scopes} Masked tokens are counted by their original ids.",
+        f"{scopes} Masked tokens are counted by their original ids." if is_masked else scopes,
     )
 
 
@@ -64,7 +65,7 @@ def _make_blocks(numbers: DatasetNumbers) -> Sequence[PageContent]:
     total = ids.total()
 
     def name_kind(token: int) -> str:
-        """Return the name of the mark that the chart gives to a token."""
+        """Return the kind of a token for the tables."""
         return "special" if token in special else "text"
 
     def make_rows(chosen: Sequence[int]) -> tuple[tuple[str | int | float, ...], ...]:
@@ -74,7 +75,7 @@ def _make_blocks(numbers: DatasetNumbers) -> Sequence[PageContent]:
                 str(token),
                 ids[token],
                 to_percent(ids[token] / total),
-                "yes" * (token in special),
+                name_kind(token),
             )
             for token in chosen
         )

@@ -1,4 +1,4 @@
-"""Section of the report about unknown words, text that is in no example, and the lengths of words."""
+"""Section of the report about unknown words and the lengths of words."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def make_words_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | No
     blocks = (*place_side_by_side(known, _make_charts), make_facts_table("Words", known, _collect_facts))
     note = "The numbers of the inputs are exact, from the manifest. Others: "
     return ReportSection(
-        "Unknown words, lost text and word lengths",
+        "Unknown words and word lengths",
         blocks,
         note + describe_scopes(known, DatasetNumbers.describe_sample),
     )
@@ -39,10 +39,6 @@ def _collect_facts(numbers: DatasetNumbers) -> Facts:
         facts["tokens of the inputs"] = statistics.input_tokens
         facts["[UNK] in the inputs (tokens)"] = statistics.unknown_tokens
         facts["[UNK] in the inputs (% of tokens)"] = to_percent(statistics.unknown_share)
-    if statistics is not None and statistics.lost_share is not None:
-        facts["tokens of the inputs"] = statistics.input_tokens
-        facts["in no example (tokens)"] = statistics.lost_tokens
-        facts["in no example (% of the tokens of the inputs)"] = to_percent(statistics.lost_share)
     if numbers.vocabulary is not None and numbers.vocabulary.unk is not None and counts.ids:
         share = counts.ids[numbers.vocabulary.unk] / counts.ids.total()
         facts["[UNK] in the examples (% of tokens)"] = to_percent(share)

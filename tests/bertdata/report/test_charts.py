@@ -7,7 +7,9 @@ import pytest
 
 from bertdata.report.charts.bar_chart import BarChart, name_ranges
 from bertdata.report.charts.drawing import render_inline_svg, write_picture
-from bertdata.report.charts.line_chart import Line, LineChart
+from bertdata.report.charts.equal_axes import use_equal_axes
+from bertdata.report.charts.line_chart import Line, LineChart, compute_running_mean
+from bertdata.report.charts.units import choose_unit
 from bertdata.report.charts.values import format_full_value, format_value
 
 HOSTILE = "<script>alert(1)</script> $x^2$ \x1b[31m \u202e \ud800"
@@ -144,7 +146,7 @@ def test_values_for_readers_and_for_programs():
         "–",
         "12,345",
         "0.25",
-        "1,234.57",
+        "1,235",
         "a",
     ]
     assert [format_full_value(value) for value in (None, 12345, 1234.5678, "a")] == [
@@ -158,3 +160,65 @@ def test_values_for_readers_and_for_programs():
 def test_ranges_name_their_ends():
     assert list(name_ranges(1, 1, 3, 3)) == ["1", "2", "3"]
     assert list(name_ranges(1, 8, 3, 20)) == ["1 to 8", "9 to 16", "17 to 20"]
+
+
+@pytest.mark.parametrize(
+    ("largest", "label", "expected"),
+    [
+        (9_999, "tokens", (1, "tokens")),
+        (192_000, "tokens", (1e3, "tokens (thousands)")),
+        (25e6, "examples", (1e6, "examples (millions)")),
+        (18_779_416, "bytes", (1e6, "MB")),
+        (9e-4, "learning rate", (1e-3, "learning rate (thousandths)")),
+        (1e-4, "learning rate", (1e-6, "learning rate (millionths)")),
+        (0.002, "learning rate", (1e-3, "learning rate (thousandths)")),
+        (0.08, "seconds", (1e-3, "milliseconds")),
+        (0.05, "TFLOP/s per device", (1e-3, "GFLOP/s per device")),
+        (0, "seconds", (1, "seconds")),
+        (0.5, "accuracy", (1, "accuracy")),
+    ],
+)
+def test_an_axis_has_a_unit_that_suits_its_largest_number(largest, label, expected):
+    assert choose_unit(largest, label) == expected
+
+
+def test_an_axis_in_thousands_says_so_and_the_table_keeps_the_numbers():
+    chart = bars(heights={"examples": (50_000, 60_000, 70_000, 80_000)})
+    texts = [one.text.strip() for one in svg_of(chart).iter("text")]
+    assert "examples (thousands)" in texts
+    assert "80" in texts
+    assert "80,000" not in texts
+    assert chart.table().rows[3] == ("4", 80_000)
+
+
+def test_charts_side_by_side_have_equal_axes(tmp_path):
+    small, large = use_equal_axes(
+        [bars(heights={"examples": (1, 2, 3, 4)}), bars(names=("1", "2"), heights={"examples": (6, 8)})]
+    )
+    for name, chart in (("small", small), ("large", large)):
+        write_picture(str(tmp_path / f"{name}.svg"), [chart])
+    drawn = {name: heights_of(tmp_path / f"{name}.svg") for name in ("small", "large")}
+    per_example = drawn["small"][0][1]
+    for value, height in (*drawn["small"], *drawn["large"]):
+        assert height == pytest.approx(value * per_example, abs=0.02)
+    lines = use_equal_axes(
+        [line_chart(Line("a", [0, 5], [1, 2])), line_chart(Line("b", [0, 10], [1, 40]))],
+    )
+    assert {(chart.x_range, chart.y_range) for chart in lines} == {((0, 10), (0, 42))}
+    other = [line_chart(Line("a", [1], [2]), y_label="score"), line_chart(Line("a", [1], [2]))]
+    assert use_equal_axes(other) == other
+
+
+def test_a_running_mean_keeps_the_beginning_and_the_level():
+    noisy = [10.0, *(1.0 + (-1) ** place for place in range(99))]
+    smooth = compute_running_mean(noisy)
+    assert smooth[0] == 10.0
+    assert smooth[1] == pytest.approx(12 / 3)
+    assert all(abs(mean - 1) < 0.2 for mean in smooth[6:])
+    assert compute_running_mean([2.0, 2.0, 2.0]) == [2.0, 2.0, 2.0]
+
+
+def test_noise_near_zero_does_not_fill_the_axis():
+    chart = line_chart(Line("a", [1, 2], [0.01, 0.02]), y_range=(0, None), least_top=5)
+    texts = [one.text.strip() for one in svg_of(chart).iter("text")]
+    assert "5" in texts

@@ -10,10 +10,14 @@ import pytest
 
 from bertdata.cli.main import main
 from bertdata.config.dialects import find_dialect
-from bertdata.examples.bert.batch import BertBatch
+from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.columns import convert_to_arrays
 from bertdata.packing.longest_first import pack_longest_first
+from bertdata.records import ShardLayout
+from bertdata.report.page.blocks import MarkedWord
+from bertdata.report.sample import KeptExample
 from bertdata.report.sampled_tokens import SampledTokens, restore_original_ids
+from bertdata.report.sections.passages import WordReader
 from bertdata.report.sections.savings import count_positions
 from bertdata.shards.containers import open_reader
 from bertdata.tokens.vocabulary import parse_vocabulary
@@ -35,16 +39,16 @@ ALWAYS = [
     "Settings",
     "Lengths",
     "Packing and bins",
-    "Unknown words, lost text and word lengths",
+    "Unknown words and word lengths",
 ]
-ALWAYS += ["Balance of shards", "Frequent and rare tokens", "Examples"]
+ALWAYS += ["Left out", "Balance of shards", "Frequent and rare tokens", "Examples"]
 SOMETIMES = {
     "bert": ["Masks", "Next sentences"],
     "mlm": ["Masks"],
     "sop": ["Masks", "Sentence order"],
     "span": ["Masks", "Spans"],
     "electra": ["One segment"],
-    "unmasked": ["Masks"],
+    "unmasked": [],
     "own": [],
 }
 
@@ -83,7 +87,7 @@ def rows(page: str, caption: str) -> dict[str, list[str]]:
         one for one in re.findall(r"<table.*?</table>", page, re.DOTALL) if f">{caption}</caption>" in one
     )
     found = {}
-    for row in re.findall(r"<tr><th scope=\"row\".*?</tr>", table):
+    for row in re.findall(r"<tr[^>]*><th scope=\"row\".*?</tr>", table):
         name = re.search(r"<bdi>(.*?)</bdi>", row)[1]
         cells = re.findall(r'<td[^>]*?(?:data-value="([^"]*)")?>(?:<bdi>)?([^<]*)', row)
         found[name] = [raw or text for raw, text in cells]
@@ -99,6 +103,29 @@ def test_every_objective_and_container_has_the_sections_of_its_data(made, report
     assert outcome.out.startswith("wrote ")
     assert page.count("<article") >= 20
     assert len(page) < 3_000_000
+
+
+def test_no_piece_is_glued_to_a_word_or_letter_that_it_does_not_continue():
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "house", "##boat", "ship"]
+    vocabulary = parse_vocabulary("\n".join(words).encode(), "small", find_dialect("mlperf"))
+    example = BertExample(
+        ids=[2, 5, 6, 3, 6, 6, 4, 3], first_length=4, positions=[5, 6], labels=[7, 6], next_label=0
+    )
+    layout = ShardLayout(max_seq_length=8, max_predictions_per_seq=2)
+    passage = WordReader(vocabulary).make_passage(KeptExample("one", example, BertBatch, layout))
+    end = MarkedWord("[SEP]", "special")
+    assert passage.parts == (
+        ("A", (MarkedWord("[CLS]", "special"), MarkedWord("houseboat"), end)),
+        (
+            "B",
+            (
+                MarkedWord("boat"),  # the segment begins inside a word
+                MarkedWord("boat", "random", "ship"),  # a piece in the place of a whole word
+                MarkedWord("[MASK]", "masked", "boat", joined=True),  # a masked piece continues its word
+                end,
+            ),
+        ),
+    )
 
 
 def test_packed_rows_have_their_own_numbers_and_nothing_to_save(made, report):
@@ -190,9 +217,62 @@ def test_two_datasets_stand_side_by_side(made, report):
     page, _ = report(made / "bert", made / "mlm")
     assert "<title>bert and mlm</title>" in page
     assert rows(page, "Lengths").keys() == rows(report(made / "bert")[0], "Lengths").keys()
-    assert all(len(values) == 2 for values in rows(page, "Lengths").values())
+    assert all(len(values) == 3 for values in rows(page, "Lengths").values())
     assert rows(page, "Settings")["name"][1:4] == ["bert", "mlm", "differs"]
     assert rows(page, "Settings")["random_seed"][3] == "same"
+    marked = re.findall(r'<tr class="differs"><th scope="row"[^>]*><bdi>([^<]*)', page)
+    assert "name" in marked
+    assert "random_seed" not in marked
+
+
+def test_datasets_side_by_side_have_equal_axes(made, report, tmp_path):
+    """The masked dataset has rows of 64 tokens here, the other one has rows of 32."""
+    page, _ = report(made / "electra", made / "bert")
+    ticks = [
+        re.findall(r">([0-9,.]+)</text>", drawing)
+        for drawing in re.findall(r"Examples by length</figcaption>.*?</svg>", page, re.DOTALL)
+    ]
+    assert len(ticks) == 2
+    assert ticks[0] == ticks[1]
+
+
+def test_a_dataset_without_masks_says_nothing_of_masks(made, report):
+    page, _ = report(made / "unmasked")
+    settings = rows(page, "Settings")
+    assert settings["masks"][1] == "no"
+    assert not {"masked_lm_prob", "mask_share", "max_predictions_per_seq"} & settings.keys()
+    assert "0 masks" not in page
+    assert "Masked tokens" not in page
+    both, _ = report(made / "bert", made / "unmasked")
+    assert "unmasked has no masks." in both
+    assert len(next(iter(rows(both, "Masks").values()))) == 1
+
+
+def test_what_was_left_out_is_listed_with_its_reason(bertdata, report, small_vocabulary_file, tmp_path):
+    texts = [
+        "A house stands here. It is old.",
+        "Two ships sail. They are far.",
+        "A house stands here. It is old.",
+    ]
+    lines = [json.dumps({"text": text}) for text in texts] + ['{"text": ', json.dumps({"text": ""})]
+    (tmp_path / "messy.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    parts, shards = tmp_path / "parts", tmp_path / "shards"
+    options = ("--sentences", "lines", "--dedup", "exact", "--skip-bad-records")
+    assert bertdata("segment", tmp_path / "messy.jsonl", "--output", parts, *options).status == 0
+    made = bertdata(
+        "create", parts, "--output", shards, "--vocab", small_vocabulary_file, *SMALL, "--objective=mlm"
+    )
+    assert made.status == 0, made.err
+    page, _ = report(shards)
+    found = rows(page, "What was left out, and why")
+    assert found["records read"] == ["5"]
+    assert found["records that are not readable (malformed)"] == ["1"]
+    assert found["records without text"] == ["1"]
+    assert found["records that repeat an earlier record"] == ["1"]
+    assert found["records left out in all"] == ["3"]
+    assert found["records left out in all (%)"] == ["60.0"]
+    assert "records that are too long" not in found
+    assert "removed.jsonl beside the parts" in page
 
 
 def test_phases_of_one_directory_are_two_datasets(corpus, small_vocabulary_file, report, tmp_path):
@@ -223,7 +303,13 @@ def test_a_dataset_that_cannot_be_read_at_all_still_has_its_provenance(made, rep
     for shard in dataset.glob("*.tfrecord"):
         shard.write_bytes(b"x" * shard.stat().st_size)
     page, _ = report(dataset, status=1)
-    assert sections(page) == ["Faults of the files", "Provenance", "Settings", "Balance of shards"]
+    assert sections(page) == [
+        "Faults of the files",
+        "Provenance",
+        "Left out",
+        "Settings",
+        "Balance of shards",
+    ]
 
 
 def test_a_manifest_without_shards_is_a_page_with_faults(made, report, tmp_path):
@@ -231,7 +317,7 @@ def test_a_manifest_without_shards_is_a_page_with_faults(made, report, tmp_path)
     manifest = dataset / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "shards": []}))
     page, _ = report(dataset, status=1)
-    assert sections(page) == ["Faults of the files", "Provenance", "Settings"]
+    assert sections(page) == ["Faults of the files", "Provenance", "Left out", "Settings"]
 
 
 def test_another_tools_shards_need_no_manifest(made, report, tmp_path):

@@ -11,13 +11,8 @@ from tests.support.browser import Browser
 from tests.support.commands import SMALL
 
 pytestmark = pytest.mark.browser
-SECTIONS = ["provenance", "settings", "lengths", "packing-and-bins", "masks", "next-sentences"]
-SECTIONS += [
-    "unknown-words-lost-text-and-word-lengths",
-    "balance-of-shards",
-    "frequent-and-rare-tokens",
-    "examples",
-]
+SECTIONS = ["provenance", "left-out", "settings", "lengths", "packing-and-bins", "masks", "next-sentences"]
+SECTIONS += ["unknown-words-and-word-lengths", "balance-of-shards", "frequent-and-rare-tokens", "examples"]
 
 
 @pytest.fixture(scope="module")
@@ -145,3 +140,39 @@ def test_print_is_light_and_without_controls(browser, pages):
     assert browser.run(background) == "rgb(255, 255, 254)"
     assert browser.run("return document.querySelector('nav').offsetParent") is None
     browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+PHONE = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+OUTSIDE = """
+return [...document.querySelectorAll('body *')].filter(one => {
+  const box = one.getBoundingClientRect();
+  return box.width && !one.closest('.scroll, .unseen, .skip, nav, details, pre') && !one.closest('svg')
+    && (box.left < -1 || box.right > innerWidth + 1);
+}).map(one => one.outerHTML.slice(0, 120))
+"""
+ARROWS = """
+return [...document.querySelectorAll('.steps > li:not(:last-child)')].map(one => {
+  const box = one.getBoundingClientRect(), next = one.nextElementSibling.getBoundingClientRect();
+  const arrow = getComputedStyle(one, '::after');
+  const end = box.right + Math.max(0, -parseFloat(arrow.right));
+  return [arrow.content, next.top >= box.bottom, end <= innerWidth];
+})
+"""
+
+
+def test_on_a_phone_nothing_is_outside_and_arrows_point_down(browser, pages):
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    try:
+        browser.open(pages["both"])
+        assert browser.run("return document.documentElement.scrollWidth") <= 390
+        assert browser.run(OUTSIDE) == []
+        arrows = browser.run(ARROWS)
+        assert len(arrows) >= 2
+        assert all(arrow == ['"↓"', True, True] for arrow in arrows)
+        browser.open(pages["dataset"])
+        assert browser.run(OUTSIDE) == []
+        assert all(arrow == ['"↓"', True, True] for arrow in browser.run(ARROWS))
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.open(pages["dataset"])
+    assert all(arrow == ['"→"', False, True] for arrow in browser.run(ARROWS))

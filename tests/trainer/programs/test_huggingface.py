@@ -83,8 +83,8 @@ COMMANDS = {
             "task_train_file": "train.csv",
             "task_eval_file": "dev.csv",
             "task_predict_file": "test.csv",
-            "first_column": "sentence1",
-            "second_column": "sentence2",
+            "text_column": "sentence1",
+            "second_text_column": "sentence2",
             "label_column": "label",
             "max_seq_length": 64,
             "warmup": 0.06,
@@ -200,7 +200,7 @@ def test_a_table_has_the_columns_that_the_program_would_take(tmp_path):
     }.items():
         (tmp_path / "train.csv").write_text(f"{heading}\n0,a\n")
         found = phase(GLUE, files)
-        assert (found["first_column"], found["second_column"]) == wanted
+        assert (found["text_column"], found["second_text_column"]) == wanted
 
 
 @pytest.mark.parametrize(("known", "wanted"), [(64, 64), (512, 128), (10**30, 128)])

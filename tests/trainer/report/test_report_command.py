@@ -22,6 +22,8 @@ def test_the_page_is_in_the_directory_of_the_run_and_is_told(tmp_path, capsys):
     assert capsys.readouterr().out == f"wrote {folder / 'report.html'}\n"
     assert "<title>Run: run</title>" in text
     assert re.findall("<h2 id=.*>(.*)</h2>", text) == [
+        "Read with care",  # 100 examples are few
+        "Results",
         "What was trained",
         "Loss and accuracy",
         "Evaluations",
@@ -63,7 +65,7 @@ def test_an_aborted_run_and_numbers_that_are_not_finite_stand_on_top(tmp_path):
     text = page(folder)
     faults = text[text.index('id="faults"') : text.index("What was trained</h2>")]
     assert "ended as aborted after update 9" in faults
-    assert "1 numbers are not finite, first mlm_loss of update 9" in faults
+    assert "1 number is not finite, first the loss of masked words of update 9" in faults
 
 
 @pytest.mark.thorough

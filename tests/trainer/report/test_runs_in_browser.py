@@ -51,7 +51,15 @@ def test_pages_of_runs_ask_for_nothing_and_break_no_serious_rule(browser, pages,
 def test_every_section_of_a_run_is_there(browser, pages):
     browser.open(pages["split"])
     found = browser.run("return [...document.querySelectorAll('main > section')].map(one => one.id)")
-    named = ["what-was-trained", "loss-and-accuracy", "evaluations", "optimiser", "speed"]
+    named = [
+        "warnings",
+        "results",
+        "what-was-trained",
+        "loss-and-accuracy",
+        "evaluations",
+        "optimiser",
+        "speed",
+    ]
     assert found == [*named, "division-of-the-model", "settings"]
     guesses = "return [...document.querySelectorAll('#loss-and-accuracy svg [style*=dasharray]')].length"
     assert browser.run(guesses) >= 4

@@ -142,7 +142,7 @@ def test_a_model_of_bpe_learns_answers_and_labels(
     start, end = int(logits.start_logits.argmax()), int(logits.end_logits.argmax())
     assert tokenizer.decode(batch["input_ids"][0, start : end + 1]).strip() == "bridge"
     rows = table(tmp_path / "rows.tsv")
-    more = (f"--train-file={rows}", f"--eval-file={rows}", "--num-train-epochs=10", "--first-column=text")
+    more = (f"--train-file={rows}", f"--eval-file={rows}", "--num-train-epochs=10", "--text-column=text")
     task = ("sst-2", tmp_path / "start", tmp_path / "label", "--label-column=label", "--labels=good,bad")
     done = trainer(*finetune_words(*task, *more))
     assert done.status == 0, done.err

@@ -189,7 +189,7 @@ def test_qqps_short_rows_are_left_out_with_a_warning(tmp_path):
         (
             "t.tsv",
             "sentence\tlabel\na\t1\n",
-            "line 2: lacks the column text; it has sentence, label; --first-column names another",
+            "line 2: lacks the column text; it has sentence, label; --text-column names another",
         ),
         ("t.tsv", b"ELF\0\xd0", "t.tsv: is no text: byte 0x00 at offset 3, expected a table in UTF-8"),
         ("t.tsv", "text\tlabel\na\t1\nb\n", "t.tsv: line 3: lacks the column label; it has text"),

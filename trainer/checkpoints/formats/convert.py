@@ -87,6 +87,8 @@ def convert(
     # 2. Open the source under this trainer's names. No tensor is read until it is written.
     checkpoint = open_checkpoint(source, kind, model_config, with_moments=moments)
     warnings = (*checkpoint.warnings, *find_vocabulary_warnings(vocab))
+    if checkpoint.choice:
+        say_error(f"trainer: {checkpoint.choice}")
     say_error(*(f"trainer: warning: {warning}" for warning in warnings))
     if not moments:
         checkpoint = replace(checkpoint, moments={})

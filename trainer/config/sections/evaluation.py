@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
+from bertdata.config.settings import require
 from trainer.config.sections.section import Section, declare_common_key
 
 
@@ -29,6 +30,22 @@ class EvaluationSection(Section):
         above=0,
         most=1,
     )
+
+    keep_best: str | None = declare_common_key(
+        None,
+        "result of the evaluations, such as acc, f1 or loss: also keep the checkpoint for which it is best "
+        "(lowest for a loss, else highest); predict, convert, evaluate and start_from_ckpt take this "
+        "checkpoint of the run",
+    )
+    patience: int | None = declare_common_key(
+        None,
+        "end the run after this many evaluations without a better value of keep_best (default: never)",
+        least=1,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.patience is None or self.keep_best is not None, "patience needs keep_best")
 
     def interval(self, batch: int) -> int:
         """Return the number of examples to train on between two evaluations. 0 means to evaluate only at the

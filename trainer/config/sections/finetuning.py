@@ -78,8 +78,12 @@ class FinetuningSection(Section):
         "predict that a question has no answer if the score of no answer exceeds the best answer's score "
         "by more than this number",
     )
-    first_column: str | None = setting(None, "column of the first text (default: the task's column)")
-    second_column: str | None = setting(None, "column of the second text (default: the task's column)")
+    text_column: str | None = setting(
+        None, "column of the first text (default: the task's column)", other_names=["first_column"]
+    )
+    second_text_column: str | None = setting(
+        None, "column of the second text (default: the task's column)", other_names=["second_column"]
+    )
     label_column: str | None = setting(None, "column of the label or score (default: the task's column)")
     labels: Sequence[str] | None = setting(
         None,
@@ -107,6 +111,11 @@ class FinetuningSection(Section):
         "csv for .csv, none for .tsv)",
         QUOTING,
     )
+    skip_bad_records: bool = setting(
+        False,
+        "leave out and count rows of a labelled table that are malformed, lack a column, or have a bad label "
+        "or score; without this flag the first such row ends the run with an error",
+    )
 
     @property
     def is_finetuning(self) -> bool:
@@ -114,5 +123,7 @@ class FinetuningSection(Section):
         return self.task in FINE_TUNED
 
     def list_idle_keys(self) -> list[str]:
-        """Return the keys that have no effect in pre-training."""
-        return [] if self.is_finetuning else [name for name in self.values() if name != "task"]
+        """Return the keys that have no effect in pre-training, or on SQuAD's files, which are no tables."""
+        if not self.is_finetuning:
+            return [name for name in self.values() if name != "task"]
+        return ["skip_bad_records"] if self.task == "squad" else []

@@ -71,7 +71,12 @@ def _make_table_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     if set(pair) <= set(names) or not names:
         names = pair
     first, second = names[0], names[1] if len(names) > 1 else None
-    keys = {"task": "classification", "first_column": first, "second_column": second, "label_column": "label"}
+    keys = {
+        "task": "classification",
+        "text_column": first,
+        "second_text_column": second,
+        "label_column": "label",
+    }
     return keys | {"regression": True} if _has_float_labels(flags["train_file"]) else keys
 
 

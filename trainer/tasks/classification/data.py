@@ -97,6 +97,9 @@ class TableData(FineTuningData):
         self, given: FinetuningSection, length: int, *, training: bool, labelled: bool
     ) -> SettingsAndMaker:
         task = make_configured_task(given)
+        if not labelled:
+            # Predictions are matched with the rows of their file by number, so no row may be left out.
+            task = replace(task, skips_bad=False)
         sizes = ClassificationSettings(lower_case=given.lower_case is not False, max_seq_length=length)
         return fill_in_settings(task, sizes, labelled=labelled), partial(make_pair_examples, task)
 
@@ -136,12 +139,12 @@ def make_configured_task(given: FinetuningSection) -> ClassificationTask:
     """Return the configured task, with the configured columns and labels in place of its own."""
     task = TASKS[given.task]
     columns = TableColumns(
-        first=given.first_column or task.columns.first,
-        second=given.second_column or task.columns.second,
+        first=given.text_column or task.columns.first,
+        second=given.second_text_column or task.columns.second,
         label=given.label_column or task.columns.label,
     )
     test = None if columns != task.columns else task.test
-    task = replace(task, columns=columns, test=test, quoting=given.quoting)
+    task = replace(task, columns=columns, test=test, quoting=given.quoting, skips_bad=given.skip_bad_records)
     if given.heading is not None:
         task = replace(task, heading=given.heading, test=None)
     if given.regression:
@@ -158,12 +161,13 @@ def _make_task_from_flags(given: Namespace) -> ClassificationTask:
     """Return the task that the flags of the commands ``features`` and ``score`` describe."""
     keys = FinetuningSection(
         task=find_task_name(given.task),
-        first_column=given.text_column,
-        second_column=given.second_text_column,
+        text_column=given.text_column,
+        second_text_column=given.second_text_column,
         label_column=given.label_column,
         labels=given.labels and given.labels.split(","),
         regression=given.scores,
         quoting=given.quoting,
         heading=given.heading,
+        skip_bad_records=given.skip_bad_records,
     )
     return make_configured_task(keys)

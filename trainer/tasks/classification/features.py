@@ -30,11 +30,14 @@ class PairFeature:
     """The token ids of an example without padding. The first ``first_length`` ids are in segment 0.
 
     label: id of the label, or the score.
+    whole_length: number of ids that the example has without a limit. It is larger than the number of ``ids``
+    if the texts were cut.
     """
 
     ids: Ids
     first_length: int
     label: int | float
+    whole_length: int
 
 
 def make_features(
@@ -55,12 +58,28 @@ def make_features(
     for pair, first, second, label in zip(pairs, firsts, seconds, labels, strict=True):
         if pair.second is None:
             ids = [cls, *first[: max_seq_length - 2], sep]
-            features.append(PairFeature(ids, len(ids), label))
+            features.append(PairFeature(ids, len(ids), label, len(first) + 2))
             continue
+        whole_length = len(first) + len(second) + 2 + len(between)
         first, second = shorten_pair(first, second, max_seq_length - 2 - len(between))
         ids = [cls, *first, *between, *second, sep]
-        features.append(PairFeature(ids, 1 + len(first) + len(between), label))
+        features.append(PairFeature(ids, 1 + len(first) + len(between), label, whole_length))
     return features
+
+
+def find_cut_warnings(features: Sequence[PairFeature], max_seq_length: int) -> list[str]:
+    """Return a warning with the number of examples whose texts were cut, or [] if none was.
+
+    max_seq_length: largest number of ids in a feature.
+    """
+    lengths = [feature.whole_length for feature in features if feature.whole_length > max_seq_length]
+    if not lengths:
+        return []
+    number = f"{len(lengths):,} of {len(features):,} examples {'was' if len(lengths) == 1 else 'were'} cut"
+    return [
+        f"{number} to max_seq_length {max_seq_length}; the longest has {max(lengths):,} token ids (special "
+        "tokens included)"
+    ]
 
 
 def shorten_pair(first: Ids, second: Ids, limit: int) -> tuple[Ids, Ids]:
@@ -102,6 +121,7 @@ def fill_in_settings(
         label_column=columns.label if labelled else "",
         labels=task.labels or (),
         quoting=task.quoting or "",
+        skip_bad_records=task.skips_bad,
         heading=_format_heading_choice(task),
     )
 
@@ -128,13 +148,14 @@ def make_pair_examples(
     features = make_features(
         found.pairs, convert_labels(found.pairs, task), tokenizer, settings.max_seq_length
     )
+    cut = find_cut_warnings(features, settings.max_seq_length)
     padding_id = tokenizer.vocabulary.padding_id
     return SourceExamples(
         examples=[_make_example(one, scored=task.regression) for one in features],
         batch_type=ScoredBatch if task.regression else LabelledBatch,
         documents=len(features),
         sentences=len(features) * (2 if settings.second_column else 1),
-        warnings=found.warnings(),
+        warnings=[*found.warnings(), *(f"{source.path}: {line}" for line in cut)],
         values=(pad_feature(one, settings.max_seq_length, padding_id) for one in features),
         count=f"{len(features)} features",
     )

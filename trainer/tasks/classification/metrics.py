@@ -151,14 +151,14 @@ class GuessBaseline:
 
 def count_labels(task: ClassificationTask, data: OpenedDataset) -> GuessBaseline:
     """Return the baseline that follows from the labels or scores in a dataset of features."""
-    return GuessBaseline.from_labels(task, _read_all_labels(task, data))
+    return GuessBaseline.from_labels(task, read_all_labels(task, data))
 
 
 def describe_dataset_labels(task: ClassificationTask, data: OpenedDataset) -> str:
     """Return text about a dataset of features: the id, name and count of each label, or the
     range of the scores.
     """
-    return describe_labels(task, _read_all_labels(task, data))
+    return describe_labels(task, read_all_labels(task, data))
 
 
 def describe_labels(task: ClassificationTask, found: Labels) -> str:
@@ -181,7 +181,7 @@ def describe_labels(task: ClassificationTask, found: Labels) -> str:
     return f"labels by number: {', '.join([*told[:MOST_SHOWN], *more])}"
 
 
-def _read_all_labels(task: ClassificationTask, data: OpenedDataset) -> Array:
+def read_all_labels(task: ClassificationTask, data: OpenedDataset) -> Array:
     """Return the label ids or scores of all examples in a dataset of features."""
     return np.concatenate(
         [_read_batch_labels(batch, task) for shard in data.shards for batch in data.batches(shard)]

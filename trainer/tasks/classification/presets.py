@@ -36,6 +36,7 @@ class ClassificationTask:
     test: columns of files without labels, if they differ from the other files. Such files have a heading.
     quoting: meaning of double quotes. None means that the file's extension decides.
     skips_short: whether rows with too few columns are left out. The task QQP has such rows.
+    skips_bad: whether rows that are no examples are left out and counted, instead of refusing the table.
     files: usual names of the training, development and test tables.
     other_files: their names in other published distributions of the task's data.
     is_known: False for a user's own table, whose rows may not be longer than the heading.
@@ -50,6 +51,7 @@ class ClassificationTask:
     heading: bool | None = True
     test: TableColumns | None = None
     skips_short: bool = False
+    skips_bad: bool = False
     quoting: str | None = None
     files: FileNames = ("train.tsv", "dev.tsv", "test.tsv")
     other_files: tuple[FileNames, ...] = ()
@@ -147,14 +149,16 @@ class ClassificationSettings(ExampleSettings):
     labels: tuple[str, ...] = setting((), "the labels in the order of their ids; empty for scores")
     quoting: str = setting("", "csv or none, how double quotes are read; empty: as the file's kind has it")
     heading: str = setting("", "yes or no, the table has a heading; empty: as the task has it")
+    skip_bad_records: bool = setting(False, "rows that are no examples are left out")
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings by name.
 
-        The settings ``quoting`` and ``heading`` are left out if the user has not set them.
+        The settings ``quoting``, ``heading`` and ``skip_bad_records`` are left out if the user has not set
+        them.
         """
         found = ExampleSettings.as_json(self)
-        for name in ("quoting", "heading"):
+        for name in ("quoting", "heading", "skip_bad_records"):
             if not found[name]:
                 del found[name]
         return found

@@ -1,6 +1,5 @@
 """The classification task with its loss and metrics, and its predictions for a file or for a single text."""
 
-import json
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +12,7 @@ from torch.nn import functional as F
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DataError, SettingsError, UsageError
 from bertdata.examples.columns import Array
-from bertdata.io.terminal import dump_printable_json, say
+from bertdata.io.terminal import say_error
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
@@ -35,7 +34,7 @@ from trainer.tasks.classification.reading import TextPair
 from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
 from trainer.tasks.fine_tuning import FineTuning, get_target, make_example_weights, make_outcome
 from trainer.tasks.heads import make_classifier
-from trainer.tasks.prediction import Trained, refuse_flags
+from trainer.tasks.prediction import Prediction, Trained, refuse_flags
 from trainer.tasks.task import Columns, Outcome, TaskModel
 
 PREDICTIONS = "predictions.tsv"
@@ -104,10 +103,10 @@ class Classification(FineTuning):
         return ClassificationEvaluation(self.task, data)
 
     @classmethod
-    def print_prediction(cls, given: Namespace, opened: Trained) -> None:
-        """Print the predicted label or score for the text on the command line."""
+    def predict(cls, given: Namespace, opened: Trained) -> Prediction:
+        """Return the predicted label or score for the text on the command line."""
         refuse_flags(given, ("num", "context"))
-        say(_format_label(given, opened))
+        return _predict_label(given, opened)
 
 
 def read_scores(batch: Batch) -> Tensor:
@@ -183,14 +182,12 @@ class ClassificationEvaluation(TaskEvaluation):
         return {PREDICTIONS: format_predictions(self._predicted.tolist(), self._task)}
 
 
-def _format_label(given: Namespace, opened: Trained) -> str:
-    """Return the predicted label of a text or pair of texts with its probability, or the
-    score with three digits.
+def _predict_label(given: Namespace, opened: Trained) -> Prediction:
+    """Return the predicted label of a text or pair of texts with the probabilities, or the score.
 
     given.task: name of the task, if it is not the run's.
     given.labels: labels in the order of their ids. By default they are the head's labels, or the
     task's if it has none.
-    given.json: whether the result is JSON with the probabilities of all labels.
     Raises UsageError if the number of texts is not the task's.
     """
     config = opened.config
@@ -211,22 +208,24 @@ def _format_label(given: Namespace, opened: Trained) -> str:
     length = min(TableData.choose_feature_length(config), longest) if is_trained else longest
     (feature,) = make_features([pair], [0], opened.tokenizer, length)
     opened.warn_of_length(len(feature.ids))
+    if feature.whole_length > length:
+        say_error(
+            f"trainer: warning: the text has {feature.whole_length:,} token ids (special tokens included), "
+            f"but only {length} are read"
+        )
     with torch.no_grad():
         logits = model(make_single_batch(feature.ids, first_length=feature.first_length))[0].float()
     if read.function == NONE:
-        score = float(logits[0])
-        return json.dumps({"score": score}) if given.json else f"{score:.3f}"
+        return Prediction(task=given.task, score=float(logits[0]))
     shares = logits.sigmoid() if read.function == SIGMOID else logits.softmax(0)
     probabilities = shares.tolist()
     best = max(range(len(probabilities)), key=probabilities.__getitem__)
-    if not given.json:
-        return f"{read.names[best]} {probabilities[best]:.1%}"
-    found = {
-        "label": read.names[best],
-        "probability": probabilities[best],
-        "probabilities": dict(zip(read.names, probabilities, strict=True)),
-    }
-    return dump_printable_json(found)
+    return Prediction(
+        task=given.task,
+        label=read.names[best],
+        probability=probabilities[best],
+        probabilities=dict(zip(read.names, probabilities, strict=True)),
+    )
 
 
 def _refuse_missing_layers(missing: Sequence[str], path: str) -> None:

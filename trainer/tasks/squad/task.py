@@ -13,7 +13,7 @@ from bertdata.config.settings import require
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import InputError, MissingInputError, UsageError
 from bertdata.io import storage
-from bertdata.io.terminal import dump_printable_json, say, say_error
+from bertdata.io.terminal import say_error
 from bertdata.records import Vocabulary
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -31,6 +31,7 @@ from trainer.tasks.fine_tuning import (
     make_outcome,
 )
 from trainer.tasks.heads import make_answerer, split_into_sequences
+from trainer.tasks.prediction import Prediction as TextPrediction
 from trainer.tasks.prediction import Trained, get_single_text, refuse_flags
 from trainer.tasks.squad.answers import (
     Prediction,
@@ -113,8 +114,11 @@ class Squad(FineTuning):
         return SquadEvaluation(self._config, str(self.keys.task_predict_file), data, scored=False)
 
     @classmethod
-    def print_prediction(cls, given: Namespace, opened: Trained) -> None:
-        """Print the answer to a question. If the text contains none, print an empty line and a message."""
+    def predict(cls, given: Namespace, opened: Trained) -> TextPrediction:
+        """Return the answer to a question.
+
+        If the text contains none, the answer is empty, and without --json a message is printed.
+        """
         refuse_flags(given, ("num", "labels"))
         question = get_single_text(given)
         if given.context is None:
@@ -124,10 +128,10 @@ class Squad(FineTuning):
         name, context = _find_context(given.context)
         if name == _THE_TEXT:
             say_error("trainer: --context names no file: it is taken as the text itself")
-        line = _format_answer(given, opened, question, name, context)
-        say(line)
-        if not line:
+        found = _find_answer(given, opened, question, name, context)
+        if not (found.answer or given.json):
             say_error(f"trainer: {name}: holds no answer to the question")
+        return found
 
 
 def split_logits_by_sequence(logits: Tensor, batch: Batch) -> Tensor:
@@ -226,12 +230,11 @@ def _find_context(given: str) -> tuple[str, str]:
     raise MissingInputError(f"{given}: no such file; a text is taken as it is where it has several words")
 
 
-def _format_answer(given: Namespace, opened: Trained, question: str, name: str, context: str) -> str:
-    """Return the model's answer to a question about a text, as one line.
+def _find_answer(given: Namespace, opened: Trained, question: str, name: str, context: str) -> TextPrediction:
+    """Return the model's answer to a question about a text, with its probability.
 
-    The settings of features and of the search are those with which the model was trained. With --json, the
-    line is an object that includes the answer's probability. If the model was trained with unanswerable
-    questions (SQuAD 2.0) and finds no answer, the line is empty.
+    The settings of features and of the search are those with which the model was trained. If the model was
+    trained with unanswerable questions (SQuAD 2.0) and finds no answer, the answer is empty.
     name: name of the text, for messages.
     """
     model = make_answerer(opened.shape).eval()
@@ -252,7 +255,6 @@ def _format_answer(given: Namespace, opened: Trained, question: str, name: str, 
             logits[row, : len(ids)] = model(make_single_batch(ids, first_length=feature.document)).numpy()
     best = select_best_logits(logits, keys.n_best_size)
     found = predict_answers(questions, features, best, opened.vocabulary, keys)["question"]
-    if not given.json:
-        return found.answer
-    probability = next(probability for scored, probability in found.n_best if scored.text == found.answer)
-    return dump_printable_json({"answer": found.answer, "probability": probability})
+    listed = (probability for scored, probability in found.n_best if scored.text == found.answer)
+    probability = next(listed, None)
+    return TextPrediction(task=given.task, answer=found.answer, probability=probability)

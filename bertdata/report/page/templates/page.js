@@ -74,6 +74,13 @@ for (const button of document.querySelectorAll("[data-copies]")) {
     say(`Copied ${rows.length - 1} rows`);
   });
 }
+for (const button of document.querySelectorAll("[data-copies-text]")) {
+  button.addEventListener("click", async () => {
+    await copy(document.getElementById(button.dataset.copiesText).textContent + "\n");
+    button.focus();
+    say("Copied the command");
+  });
+}
 
 // Saving a drawing: its colours as they are now, since a file knows no variables of the page.
 for (const button of document.querySelectorAll("[data-saves]")) {

@@ -281,7 +281,7 @@ def test_the_manifest_replaces_no_input_and_no_other_file(bertdata: Program, tmp
 def test_a_long_training_tells_what_it_reads_and_learns_from(
     bertdata: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertdata.cli.common.training_progress._SMALL", 1000)
+    monkeypatch.setattr("bertdata.steps.vocabulary_progress._SMALL", 1000)
     monkeypatch.setattr("bertdata.tokens.training.texts._BLOCK_BYTES", 400)
     (tmp_path / "text").write_text("a cat sat on the mat\n" * 95)
     outcome = bertdata("train-vocab", tmp_path / "text", "--output", tmp_path / "v", "--size=50")

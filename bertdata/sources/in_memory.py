@@ -1,0 +1,150 @@
+"""Records in memory: an iterable of texts or of dicts, a Dataset of Hugging Face, or a DataFrame.
+
+They are read in the same way as files. For this, they are written as JSON lines to a file whose name contains
+the md5 of its bytes. So a manifest identifies the records as it identifies a file, and the same records give
+the same name, wherever they come from.
+"""
+
+import datetime
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from tempfile import NamedTemporaryFile
+from typing import Any, Protocol
+
+from bertdata.errors import InputError, SettingsError
+from bertdata.io import storage
+
+_TEXT_FIELD = "text"
+"""Field in which a text becomes a record."""
+
+_ROWS = 10_000
+"""Rows of a DataFrame that are converted at a time."""
+
+_TABLES = {"pandas": ("DataFrame",), "polars": ("DataFrame",), "datasets": ("Dataset", "IterableDataset")}
+"""Names of the classes that are recognised as records, by the package that they belong to."""
+
+
+class Table(Protocol):
+    """A DataFrame of pandas or polars. Its rows are records, and its columns are fields."""
+
+    @property
+    def columns(self) -> Any: ...
+
+
+class Records:
+    """Records in memory, which are a source of text for ``segment``, ``create`` and ``train_vocab``.
+
+    source: texts, or dicts of fields, in any iterable; or a ``datasets.Dataset`` (also one that streams), or
+        a DataFrame of pandas or polars. Fields may have the values of JSON, and also dates and the values of
+        NumPy. A missing value of a DataFrame is None. A text becomes a record with the field ``text``.
+
+    A source that can be read only once, such as a generator, can be used only once.
+    """
+
+    def __init__(self, source: Iterable[str] | Iterable[Mapping[str, Any]] | Table) -> None:
+        if isinstance(source, str | bytes | os.PathLike):
+            raise SettingsError("records in memory are an iterable of texts or of dicts, found one text")
+        if isinstance(source, Mapping):
+            names = ", ".join(map(repr, list(source)[:3]))
+            raise SettingsError(
+                f"records in memory: found a mapping with the keys {names}; give one of its values"
+            )
+        self._source = source
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield each record as a dict with values of JSON. Raises InputError for another value.
+
+        A text becomes a record with the field ``text``.
+        """
+        for number, value in enumerate(_iterate_rows(self._source), 1):
+            if not isinstance(value, str | Mapping):
+                found = type(value).__name__
+                raise InputError(f"record {number}: is of type {found}, expected a text or a dict of fields")
+            fields = {_TEXT_FIELD: value} if isinstance(value, str) else value
+            yield _convert_value(fields, f"record {number}")
+
+    def write(self, directory: str | os.PathLike[str]) -> str:
+        """Write the records as JSON lines into a directory, and return the path of the file.
+
+        The file is called ``records-MD5.jsonl``, with the md5 of its bytes. A manifest of parts names its
+        source in this way, and the command ``segment`` makes the same parts from the file.
+        """
+        folder = os.fspath(directory)
+        storage.make_directory(folder)
+        digest = hashlib.md5(usedforsecurity=False)
+        with NamedTemporaryFile("wb", dir=folder, prefix=".records-", delete=False) as file:
+            try:
+                for number, record in enumerate(self, 1):
+                    line = _encode_line(record, number)
+                    digest.update(line)
+                    file.write(line)
+                file.flush()
+                path = os.path.join(folder, f"records-{digest.hexdigest()}.jsonl")
+                os.replace(file.name, path)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+        return path
+
+
+def is_table_of_records(given: Any) -> bool:
+    """Return True for a DataFrame of pandas or polars, and for a dataset of Hugging Face.
+
+    The package of the object's class decides, so that none of these packages is imported here.
+    """
+    return any(
+        kind.__module__.partition(".")[0] == package and kind.__name__ in names
+        for kind in type(given).__mro__
+        for package, names in _TABLES.items()
+    )
+
+
+def _iterate_rows(source: Any) -> Iterator[Any]:
+    """Yield the records of a source."""
+    package = type(source).__module__.partition(".")[0] if is_table_of_records(source) else ""
+    if package == "pandas":
+        for start in range(0, len(source), _ROWS):
+            yield from source.iloc[start : start + _ROWS].to_dict("records")
+    elif package == "polars":
+        yield from source.iter_rows(named=True)
+    else:
+        yield from source
+
+
+def _convert_value(value: Any, where: str) -> Any:
+    """Return a value as a value of JSON.
+
+    where: the record and the field, for the error message.
+    """
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return None if value != value else value  # pandas writes a missing value as NaN
+    if isinstance(value, Mapping):
+        return {str(name): _convert_value(item, f"{where}: field {name!r}") for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_convert_value(item, where) for item in value]
+    if type(value).__name__ in ("NaTType", "NAType"):
+        return None
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    for method in ("tolist", "item"):  # arrays and numbers of NumPy
+        if callable(convert := getattr(value, method, None)):
+            return _convert_value(convert(), where)
+    raise InputError(
+        f"{where}: is of type {type(value).__name__}, expected a text, a number, a list or a dict; leave the "
+        "field out"
+    )
+
+
+def _encode_line(record: Any, number: int) -> bytes:
+    """Return a record as a line of JSON in UTF-8.
+
+    Raises InputError for an infinite number, and for a text with half a surrogate pair, which is no Unicode.
+    """
+    try:
+        return f"{json.dumps(record, ensure_ascii=False, allow_nan=False)}\n".encode()
+    except ValueError as error:  # also UnicodeEncodeError
+        raise InputError(f"record {number}: cannot be written as JSON in UTF-8: {error}") from None

@@ -1,0 +1,1 @@
+"""The functions that ``import trainer`` offers, one module for each, and what the functions share."""

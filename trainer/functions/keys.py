@@ -1,0 +1,83 @@
+"""Keyword arguments of the functions as the words of a command line, which ``trainer.config`` reads."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bertdata.config.value_check import list_types
+from bertdata.errors import SettingsError
+from bertdata.io.home import expand_words
+from trainer.commands.foreign_names import add_name_hints
+from trainer.config.flags import UnknownKeyError, refuse_unknown_name
+from trainer.config.settings import format_flag, get_known_names
+from trainer.config.task_names import expand_task_flags
+
+_CONFIG = "config"
+"""Keyword for the file of settings, or the name of a configuration that comes with the trainer."""
+
+
+def make_words(keys: Mapping[str, Any]) -> list[str]:
+    """Return the words of a command line that gives these values to keys of the configuration.
+
+    Values may be texts, numbers, truth values, paths, and lists of them. A key whose value is None is left
+    out. Raises SettingsError for an unknown name, with this trainer's name for the same setting if another
+    program has that name, and for ``dist``.
+
+    >>> make_words({"train_data": "shards", "steps": [5, 7], "wandb": True})
+    ['--train-data=shards', '--steps', '5', '7', '--wandb=true']
+    """
+    words: list[str] = []
+    for name, value in keys.items():
+        if value is not None:
+            words += _make_words_of_key(name, value)
+    return expand_words(words)
+
+
+def _make_words_of_key(name: str, value: Any) -> Iterator[str]:
+    """Yield the words that give a key its value."""
+    if name == _CONFIG:
+        yield f"--config={os.fspath(value)}"
+        return
+    (flag,) = expand_task_flags([format_flag(name)])
+    key = flag.removeprefix("--").replace("-", "_")
+    try:
+        refuse_unknown_name(key, "")
+    except UnknownKeyError as error:
+        raise add_name_hints(error) from None
+    if key == "dist" and value:
+        raise SettingsError(
+            "dist: a Python program trains with one worker; start several with python -m trainer and --dist, "
+            "or start your program with torchrun"
+        )
+    schema = get_known_names()[key]
+    is_list = isinstance(value, list | tuple)
+    if is_list and "by_phase" in schema:
+        yield from (flag, *(_format_value(name, item) for item in value))
+    elif is_list and "phases" in schema:
+        yield from (f"{flag}={_format_value(name, item)}" for item in value)
+    elif is_list and "array" in list_types(schema):
+        yield f"{flag}={json.dumps([_format_value(name, item) for item in value])}"
+    elif isinstance(value, Mapping):
+        yield f"{flag}={json.dumps(dict(value))}"
+    else:
+        yield f"{flag}={_format_value(name, value)}"
+
+
+def _format_value(name: str, value: Any) -> str:
+    """Return a value as a word of the command line.
+
+    name: the key, for the error message.
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    if isinstance(value, os.PathLike):
+        return str(os.fspath(value))
+    item = getattr(value, "item", None)  # numbers of NumPy and of torch
+    if callable(item):
+        return _format_value(name, item())
+    raise SettingsError(
+        f"{name} is of type {type(value).__name__}, expected a text, a number, a path or a list"
+    )

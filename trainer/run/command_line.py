@@ -1,0 +1,20 @@
+"""The command line that started a run, for the run's log and its report."""
+
+import shlex
+import sys
+from pathlib import PurePath
+
+_SCRIPT = "bertdata-train"
+
+
+def find_command_line() -> str | None:
+    """Return the command line of this process as a user can type it again.
+
+    Return None if other Python code started the run, for example a notebook.
+    """
+    program = PurePath(sys.argv[0])
+    if program.stem == _SCRIPT:
+        return shlex.join([_SCRIPT, *sys.argv[1:]])
+    if program.parts[-2:] == ("trainer", "__main__.py"):
+        return shlex.join(["python", "-m", "trainer", *sys.argv[1:]])
+    return None
