@@ -30,13 +30,13 @@ from beam_pipelines.runners.pipeline import check_runner, has_local_workers, mak
 from beam_pipelines.stages.text_stage import TextStage, find_finished_text, plan_text_stage
 from beam_pipelines.transport.bundled_file import BundledFile
 from beam_pipelines.transport.spill_files import SpillFiles
-from bertdata import _native
 from bertdata.build.dry_run import Preview, describe_settings, preview_shards, show_previews
 from bertdata.build.estimate import format_estimate
 from bertdata.build.given_parts import find_parts
 from bertdata.build.plan import list_plan_warnings
 from bertdata.build.shard_task import Target
 from bertdata.cli.common.dispatch import run_to_exit_status
+from bertdata.cli.common.slow_engine import warn_about_slow_engine
 from bertdata.dataset.lost_text import check_lost_text
 from bertdata.dataset.manifest import format_summary
 from bertdata.dataset.provenance import find_provenance
@@ -52,7 +52,7 @@ from bertdata.steps.values import convert_optional_path, list_paths
 from bertdata.text.directory import refuse_text_inputs
 from bertdata.text.escaped_articles import find_escape_warnings
 from bertdata.text.input_kinds import ARTICLES, KINDS, TEXT, check_beginnings
-from bertdata.text.languages import list_language_notes
+from bertdata.text.languages import ENGLISH, list_language_notes
 from bertdata.text.load_splitter import fetch_tables
 from bertdata.text.mlperf_evaluation import add_remedy
 from bertdata.text.part_settings import PartSettings
@@ -82,8 +82,7 @@ def prepare(arguments: list[str]) -> int:
     """
     flags, beam_arguments = parse_flags(arguments)
     check_runner(beam_arguments, flags)
-    if not _native.available():
-        say_error(f"{PROGRAM}: the native engine is not built here; running the slow Python engine")
+    warn_about_slow_engine(PROGRAM)
     with plan_from_flags(flags) as plan:
         _check_and_run(flags, beam_arguments, plan)
     return 0
@@ -102,9 +101,8 @@ def _check_and_run(flags: argparse.Namespace, beam_arguments: list[str], plan: C
     sets_of = partial(plan_part_sets, plan, flags.tokenizer_file, has_test_shards=has_test_shards)
     early = sets_of([])
     if (stage := text or records) is not None:
-        language = stage.language if stage.tables() else None
-        check_text(flags.text, language, flags.punkt_tables, list_targets(early))
-        say(*list_language_notes(stage.language))
+        check_text(flags.text, stage, flags.punkt_tables, list_targets(early))
+        say(*list_language_notes(stage.language or ENGLISH))
     if flags.input_kind == "dump":
         check_books(flags.books)
     plan.check_tokenizer(flags.tokenizer_file)
@@ -215,14 +213,17 @@ def preview_run(
 
 
 def check_text(
-    directory: str, language: str | None, punkt_tables: str | None, targets: tuple[Target, ...]
+    directory: str,
+    settings: SegmentSettings | PartSettings,
+    punkt_tables: str | None,
+    targets: tuple[Target, ...],
 ) -> None:
     """Check the directory for text parts, and fetch the tables of the sentence splitter Punkt.
 
     Both are done before the run, so that a fault does not end it after hours of work.
 
     directory: output directory of the text parts. It must not lie within a dataset.
-    language: language of the tables. None if no text is split into sentences with Punkt.
+    settings: settings of the text parts, which say which tables the run needs.
     targets: the datasets that the run makes.
     """
     for target in targets:
@@ -232,9 +233,8 @@ def check_text(
                 f"--text {directory}: lies within the dataset {dataset.directory}; choose another"
             )
         dataset.refuse_others(inputs_known=False)
-    if language is not None:
-        # Download the tables once here. Otherwise every worker would download them.
-        fetch_tables(language, punkt_tables)
+    # Download the tables once here. Otherwise every worker would download them.
+    fetch_tables(settings, punkt_tables)
 
 
 def check_books(patterns: list[str]) -> None:

@@ -62,7 +62,7 @@ def install_extra(extra: str) -> str:
     The command installs from the source tree. This package is not on a public index, where ``bertdata`` is
     the name of another project.
     """
-    return f"pip install '.[{extra}]' in bertdata's source tree"
+    return f"pip install --editable '.[{extra}]' in bertdata's source tree"
 
 
 class DataError(BertDataError):

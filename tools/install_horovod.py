@@ -72,7 +72,7 @@ def find_wheel_directory() -> Path:
         torch = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
         raise MissingExtraError(
-            "torch is not installed; Horovod is built against it: pip install '.[train]'"
+            "torch is not installed; Horovod is built against it: pip install --editable '.[train]'"
         ) from None
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     kind = read_gpu_operations().lower() or "gloo"

@@ -4,6 +4,7 @@ import os
 import sys
 
 from bertdata.cli.common.dispatch import run_to_exit_status
+from bertdata.cli.common.slow_engine import warn_about_slow_engine
 from bertdata.errors import SettingsError
 from bertdata.io.home import expand_words
 from trainer.config.flags import UnknownKeyError
@@ -12,6 +13,9 @@ from trainer.plugins import find, is_name
 from trainer.workers.launch import run_as_worker
 from trainer.workers.launchers import find_rank
 from trainer.workers.signals import ignoring_checkpoint_signals
+
+SLOW_WITHOUT_KERNELS = ("pretrain", "finetune", "evaluate", "features", "score")
+"""Commands that read or tokenise much text, which takes noticeably longer without the C++ kernels."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,6 +45,8 @@ def _run_command(words: list[str]) -> int:
         from trainer.run.usage import print_usage
 
         return print_usage(words)
+    if words[0] in SLOW_WITHOUT_KERNELS and _is_first_worker() and not {"-h", "--help"} & set(words):
+        warn_about_slow_engine("trainer")
     with ignoring_checkpoint_signals(), run_as_worker(), name_missing_extra("torch", "train"):
         try:
             find("command", words[0])(words[1:])
@@ -50,6 +56,14 @@ def _run_command(words: list[str]) -> int:
 
             raise add_name_hints(error) from None
     return 0
+
+
+def _is_first_worker() -> bool:
+    """Return True for the worker of rank 0, which is the only worker that prints messages about the run."""
+    try:
+        return find_rank()[0] == 0
+    except SettingsError:  # the command itself will raise the same error
+        return True
 
 
 def _make_rank_prefix() -> str:

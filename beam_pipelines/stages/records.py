@@ -192,7 +192,8 @@ class SplitPiece(beam.DoFn):  # type: ignore[misc]
 
     def setup(self) -> None:
         """Load the splitter of sentences once in each worker, if it is needed."""
-        if self._stage.plan.settings.sentences == "punkt":
+        settings = self._stage.plan.settings
+        if settings.sentences == "punkt" and settings.records.language_field is None:
             self._stage.load_splitter()
 
     def process(self, piece: tuple[PieceKey, StageBytes]) -> Iterator[Any]:

@@ -21,6 +21,7 @@ _EXAMPLES = {
     "text_field": "text",
     "id_field": "id",
     "language_field": "language",
+    "keep_languages": "de,en",
     "quoting": "none",
     "separator": ";",
     "exclude": ["evaluation.jsonl"],

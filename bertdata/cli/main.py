@@ -8,8 +8,9 @@ from typing import Any
 from bertdata import __version__, _native
 from bertdata.cli.common.dispatch import choose_command, run_to_exit_status
 from bertdata.cli.common.interrupts import Interrupts
+from bertdata.cli.common.slow_engine import warn_about_slow_engine
 from bertdata.io.home import expand_words
-from bertdata.io.terminal import say, say_error
+from bertdata.io.terminal import say
 
 COMMANDS = {
     "extract": "extract the articles of a Wikipedia dump",
@@ -79,8 +80,8 @@ def _run(words: list[str]) -> int:
     name, arguments = choose_command(words, USAGE, COMMANDS), words[1:]
     if name is None:
         return 0 if words else 2
-    if name in SLOW_WITHOUT_KERNELS and not _native.available() and not _asks_for_help(arguments):
-        say_error("bertdata: the native engine is not built here; running the slow Python engine")
+    if name in SLOW_WITHOUT_KERNELS and not _asks_for_help(arguments):
+        warn_about_slow_engine("bertdata")
     with Interrupts():
         status: int = _import_command(name).run(arguments)
     return status

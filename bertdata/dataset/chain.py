@@ -296,6 +296,8 @@ def _describe_splitting(manifest: TextManifest) -> str:
             return f"sentences {lines}"
         return f"{manifest.language} by {find_language(manifest.language).splitting}"
     told = "" if manifest.language == ENGLISH else f" of {manifest.language}"
+    if (field := manifest.settings.get("language_field")) is not None:
+        told = f" of the language in each record's field {field!r}"
     return f"Punkt {find_variant(manifest.punkt['variant'])}{told}"
 
 

@@ -13,6 +13,12 @@ _PACKAGES = {"gs": "gcsfs", "gcs": "gcsfs", "s3": "s3fs", "s3a": "s3fs"}
 _EXTRAS = {"gcsfs": "gcs", "s3fs": "s3"}
 _REFUSED = r"^Forbidden|\((401|403|AccessDenied)\)"
 """Pattern for the message of an access error that gcsfs or botocore raises as a plain OSError."""
+_EXISTS = "PreconditionFailed|ConditionalRequestConflict|pre-conditions"
+"""Pattern for the message of a conditional write that was refused because the file exists."""
+_EXISTS_STATUSES = (409, 412)
+"""HTTP statuses of a conditional write that was refused because the file exists."""
+_NO_CONDITION = "NotImplemented"
+"""Pattern for the message of a store that knows no conditional writes."""
 _CHUNK_BYTES = 8 << 20
 """Bytes per request of an upload. Several chunks are in memory at once."""
 
@@ -105,6 +111,27 @@ def upload_file(file: BinaryIO, path: str, growing: str) -> None:
         with suppress(Exception):  # the error that made it fail is more important
             file_system.rm_file(temporary)
         raise
+
+
+def create_file_once(path: str, data: bytes) -> bool | None:
+    """Write a small file only if there is none at the path. Return whether it was written.
+
+    Returns None, and writes nothing, if the file system cannot do this in one step.
+    """
+    file_system, inner = open_file_system(path)
+    try:
+        file_system.pipe_file(inner, data, mode="create")
+    except FileExistsError:
+        return False
+    except (NotImplementedError, TypeError):
+        return None
+    except Exception as error:
+        if _find_status(error) in _EXISTS_STATUSES or re.search(_EXISTS, str(error)):
+            return False
+        if re.search(_NO_CONDITION, str(error)):
+            return None
+        raise
+    return True
 
 
 def find_missing_bucket(path: str) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 from bertdata.errors import BertDataError, MissingInputError, StorageError
 from bertdata.io.remote import (
+    create_file_once,
     describe_error,
     find_missing_bucket,
     is_object_store,
@@ -218,6 +219,47 @@ def _open_remote_output(path: str, growing: str) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, named)
         with name_path_in_errors(path, missing="cannot be written"):
             upload_file(cast(BinaryIO, file), path, growing)
+
+
+def upload_copy(source: str, path: str) -> None:
+    """Copy a local file to a remote path, where it appears whole or not at all.
+
+    Unlike ``open_output`` this makes no second copy on this machine, so the file must not change meanwhile.
+    """
+    growing = join(get_parent(path), make_growing_name(get_base_name(path)))
+    with open_input(source) as file, name_path_in_errors(path, missing="cannot be written"):
+        upload_file(file, path, growing)
+
+
+def download_copy(path: str, target: str) -> None:
+    """Copy a remote file to a local path. After an error, a part of the file may be left there."""
+    with name_path_in_errors(path):
+        file_system, inner = open_file_system(path)
+        file_system.get_file(inner, target)
+
+
+def create_remote_file(path: str, data: bytes) -> bool | None:
+    """Write a small remote file only if there is none at the path, as one step of the store.
+
+    Returns True if the file was written, and False if there was a file already. If two processes call this at
+    the same time, only one of them gets True. Returns None, and writes nothing, if the store has no such
+    conditional writes.
+    """
+    with name_path_in_errors(path, missing="cannot be written"):
+        return create_file_once(path, data)
+
+
+def read_modified_time(path: str) -> float | None:
+    """Return when a remote file was last written, in seconds since 1970 by the store's clock.
+
+    Returns None if the store does not say.
+    """
+    with name_path_in_errors(path):
+        file_system, inner = open_file_system(path)
+        try:
+            return float(file_system.modified(inner).timestamp())
+        except (NotImplementedError, AttributeError, KeyError, TypeError):
+            return None
 
 
 class _NamedOutput:

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bertdata.sources.encoding import describe_undecodable, open_decoded
 from bertdata.sources.escapes import unescape_text
 from bertdata.sources.piece import PIECE_BYTES, Found, ReadPiece
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
-from bertdata.sources.unpacking import open_unpacked
 
 ARTICLE_START = b"<doc id="
 """The first bytes of an article."""
@@ -59,7 +59,7 @@ def split_articles_file(
 
     escaped: whether the extractor escaped ``&``, ``<`` and ``>`` in the text.
     """
-    with open_unpacked(path) as file:
+    with open_decoded(path, settings.encoding) as file:
         rest, looked_at = b"", 0
         while more := file.read(PIECE_BYTES):
             rest += more
@@ -97,7 +97,7 @@ def _make_article_record(
     try:
         return Record(number, (unescape_text(text) if escaped else text).decode(), identity)
     except UnicodeDecodeError as error:
-        fault = f"byte 0x{text[error.start]:02x} is not UTF-8"
+        fault = describe_undecodable(error.object, error.start, settings.encoding)
         return BadRecord(number, "malformed", fault, identity)
 
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from bertdata.errors import InputError, SettingsError
 from bertdata.io.file_kind import HEAD_BYTES
 from bertdata.sources.delimited import Delimiting, Row, RowReader, find_delimiting
+from bertdata.sources.encoding import open_decoded
 from bertdata.sources.fields import TextFields
 from bertdata.sources.json_lines import make_record
 from bertdata.sources.piece import PIECE_BYTES, Found, RowsPiece, number_records
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
-from bertdata.sources.unpacking import open_unpacked
 
 _LONGEST_NAME = 64
 _MOST_WORDS = 5
@@ -45,7 +45,7 @@ def _is_like_record(name: str) -> bool:
 
 def _read_names(path: str, settings: RecordSettings, kind: str) -> list[str]:
     """Return the names in the first line of the file."""
-    with open_unpacked(path) as file:
+    with open_decoded(path, settings.encoding) as file:
         row = next(iter(RowReader(file, _detect_delimiting(path, settings, kind), settings.raw_bytes)), None)
     if settings.no_heading:
         return [] if row is None else [str(place) for place in range(len(row.fields))]
@@ -66,7 +66,7 @@ def _check_names(row: Row | None, path: str, settings: RecordSettings) -> list[s
 
 def _detect_delimiting(path: str, settings: RecordSettings, kind: str) -> Delimiting:
     """Find out how the file is split into rows and fields, from its first bytes and the settings."""
-    with open_unpacked(path) as file:
+    with open_decoded(path, settings.encoding) as file:
         head = file.read(HEAD_BYTES)
     return find_delimiting(head, path, kind, quoting=settings.quoting, separator=settings.separator)
 
@@ -76,7 +76,7 @@ def split_csv(path: str, settings: RecordSettings, *, kind: str) -> Iterator[Row
     records.
     """
     delimiting = _detect_delimiting(path, settings, kind)
-    with open_unpacked(path) as file:
+    with open_decoded(path, settings.encoding) as file:
         rows = RowReader(file, delimiting, settings.raw_bytes)
         each = iter(rows)
         first = next(each, None)

@@ -44,19 +44,22 @@ def get_value(fields: Mapping[str, Any], name: str) -> Any:
     return get_value(inner, rest) if dot and isinstance(inner, Mapping) else MISSING
 
 
-def read_text_value(value: Any) -> str | None:
+def read_text_value(value: Any, encoding: str = "utf-8") -> str | None:
     """Convert a field's value to a text, or return None if it is not a text.
 
-    A text is a string, bytes in UTF-8, or a list of paragraphs.
+    A text is a string, bytes, or a list of paragraphs.
 
-    Raises UnicodeDecodeError for bytes that are not UTF-8.
+    Raises UnicodeDecodeError for bytes that do not belong to the encoding.
+
+    encoding: encoding of bytes.
     """
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
-        return value.decode()
+        return value.decode(encoding)
     if isinstance(value, list) and all(item is None or isinstance(item, str | bytes) for item in value):
-        return BETWEEN_PARAGRAPHS.join(read_text_value(item) or "" for item in value if item is not None)
+        paragraphs = [read_text_value(item, encoding) or "" for item in value if item is not None]
+        return BETWEEN_PARAGRAPHS.join(paragraphs)
     return None
 
 

@@ -8,6 +8,7 @@ from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.input_files import ChosenNames, InputFiles, choose_wanted_names, find_input_files
 from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.sources.encoding import UTF_8, looks_like_utf8
 from bertdata.sources.fields import TextFields
 from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, SourceKind, strip_packing_ending
 from bertdata.sources.recognise import check_kind, make_unknown_kind_error, read_beginning, recognise_kind
@@ -43,7 +44,9 @@ class Sources:
     notes: tuple[str, ...] = ()
 
 
-def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = False) -> Sources:
+def find_sources(
+    patterns: Sequence[str], kind: str | None, *, as_is: bool = False, encoding: str = UTF_8
+) -> Sources:
     """Find the files that patterns and directories name, and determine the kind of each file.
 
     Raises InputError for a file whose kind is unknown or clearly differs from ``kind``, MissingInputError if
@@ -52,28 +55,42 @@ def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = Fal
     kind: kind of all files. None: the kind of each file is recognised from its bytes. Empty files may be
         among the files. They have no records.
     as_is: accept any bytes as plain text.
+    encoding: encoding of the files' text, as ``normalise_encoding`` returns it.
     """
     found = find_files(patterns, kind)
-    files = found.files
-    looks = storage.map_paths(files, partial(_determine_kind, kind=kind, as_is=as_is))
+    files, notes = found.files, (*found.notes, *_list_encoding_notes(found.files, encoding))
+    looks = storage.map_paths(files, partial(_determine_kind, kind=kind, as_is=as_is, encoding=encoding))
     empty = sum(one is None for one in looks)
     if kind is not None:
-        return Sources(files=files, kinds=[kind] * len(files), empty=empty, notes=found.notes)
+        return Sources(files=files, kinds=[kind] * len(files), empty=empty, notes=notes)
     if empty == len(files):
         others = "" if empty == 1 else f", and so are {empty - 1} others"
         raise InputError(
             f"{files[0]}: is empty{others}: no bytes tell its kind; name it: --input-kind jsonl, or another"
         )
     kinds = [one or _guess_empty_kind(path) for path, one in zip(files, looks, strict=True)]
-    return Sources(files=files, kinds=kinds, empty=empty, notes=found.notes)
+    return Sources(files=files, kinds=kinds, empty=empty, notes=notes)
 
 
-def _determine_kind(path: str, *, kind: str | None, as_is: bool) -> str | None:
+def _list_encoding_notes(files: Sequence[str], encoding: str) -> list[str]:
+    """Return a message for each file that is probably in UTF-8, although the user named another encoding."""
+    if encoding == UTF_8:
+        return []
+    heads = storage.map_paths(files, read_beginning)
+    return [
+        f"{begin.path}: its beginning is valid UTF-8, but it is read as {encoding}; leave --encoding out for "
+        "files in UTF-8"
+        for begin in heads
+        if looks_like_utf8(begin.head)
+    ]
+
+
+def _determine_kind(path: str, *, kind: str | None, as_is: bool, encoding: str) -> str | None:
     """Return the kind of a file according to its first bytes, or None for an empty file.
 
     kind: kind that the user chose. It is checked against the bytes. None: the bytes determine the kind.
     """
-    begin = read_beginning(path)
+    begin = read_beginning(path, encoding)
     if begin.is_empty:
         return None
     if kind is not None:
@@ -153,7 +170,7 @@ def choose_text_field(settings: RecordSettings, files: Sequence[str], kinds: Seq
     """
     for path, kind in zip(files, kinds, strict=True):
         columns = SOURCE_KINDS[kind].columns
-        if columns is None or read_beginning(path).is_empty:
+        if columns is None or read_beginning(path, settings.encoding).is_empty:
             continue
         found = columns(path, settings)
         if found is None:  # the records are bare texts without fields
@@ -170,6 +187,25 @@ def choose_text_field(settings: RecordSettings, files: Sequence[str], kinds: Seq
                 f"--{name.replace('_', '-')}: plain text and articles have no fields; leave it out"
             )
     return settings
+
+
+def find_files_without_language(
+    settings: RecordSettings, files: Sequence[str], kinds: Sequence[str]
+) -> list[str]:
+    """Return the files with fields among which the language field is not, as far as their beginnings show."""
+    lacking = []
+    for path, kind in zip(files, kinds, strict=True):
+        columns = SOURCE_KINDS[kind].columns
+        if columns is None or read_beginning(path, settings.encoding).is_empty:
+            continue
+        found = columns(path, settings)
+        if found is not None and settings.language_field not in {
+            *found.texts,
+            *found.paragraphs,
+            *found.inner,
+        }:
+            lacking.append(path)
+    return lacking
 
 
 def _check_field_exists(name: str, found: Sequence[str], path: str) -> None:

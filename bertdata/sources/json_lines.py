@@ -7,6 +7,7 @@ from typing import Any
 
 from bertdata.io.foreign_text import MOST_NESTED, TOO_DEEP
 from bertdata.io.json_text import parse_json_text
+from bertdata.sources.encoding import describe_undecodable
 from bertdata.sources.fields import MISSING, get_value, read_text_value
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
@@ -77,7 +78,7 @@ def parse_record(number: int, line: bytes, settings: RecordSettings) -> Record |
     try:
         value = parse_line(line)
     except UnicodeDecodeError as error:
-        return BadRecord(number, "malformed", f"byte 0x{line[error.start]:02x} is not UTF-8")
+        return BadRecord(number, "malformed", describe_undecodable(line, error.start, settings.encoding))
     except ValueError as error:
         return BadRecord(number, "malformed", f"is not JSON: {error}")
     if isinstance(value, str) and settings.text_field is None:
@@ -105,9 +106,9 @@ def make_record(
     if value is None:
         return BadRecord(number, "empty", f"its field {name!r} is null", identity)
     try:
-        text = read_text_value(value)
+        text = read_text_value(value, settings.encoding)
     except UnicodeDecodeError as error:
-        fault = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
+        fault = describe_undecodable(error.object, error.start, settings.encoding)
         return BadRecord(number, "malformed", fault, identity)
     if text is None:
         fault = f"its field {name!r} is {_quote_value(value, name, line)}, expected a text"
@@ -115,6 +116,8 @@ def make_record(
     language = None
     if settings.language_field is not None:
         language = get_value(fields, settings.language_field)
+        if language is MISSING or language is None or language == "":
+            return Record(number, text, identity)  # ``normalise_texts`` decides what its language is
         if not isinstance(language, str):
             found = _quote_value(language, settings.language_field, line)
             fault = f"its field {settings.language_field!r} is {found}, expected a language"

@@ -21,13 +21,13 @@ from typing import BinaryIO
 
 from bertdata.errors import InputError
 from bertdata.io.file_kind import BOM, HEAD_BYTES
+from bertdata.sources.encoding import open_decoded
 from bertdata.sources.fields import TextFields
 from bertdata.sources.json_fields import find_text_fields, find_text_fields_in_head, refuse_inner_records
 from bertdata.sources.json_lines import parse_line, parse_record
 from bertdata.sources.piece import PIECE_BYTES, Found, ReadPiece
 from bertdata.sources.records import BadRecord
 from bertdata.sources.settings import RecordSettings
-from bertdata.sources.unpacking import open_unpacked
 
 _VALUES_LOOKED_AT = 100
 _BLANKS = re.compile(rb"[ \t\n\r]*")
@@ -62,7 +62,7 @@ def split_json_values(path: str, settings: RecordSettings) -> Iterator[ValuesPie
     """
     values: list[bytes | None] = []
     held = before = 0
-    with open_unpacked(path) as file:
+    with open_decoded(path, settings.encoding) as file:
         try:
             for value in read_json_values(file, settings.raw_bytes):
                 values.append(value)
@@ -83,7 +83,7 @@ def find_json_value_fields(path: str, settings: RecordSettings) -> TextFields | 
     Raises InputError if no field is named and the file is a single object that contains a list of objects:
     the items of that list are probably the records.
     """
-    with open_unpacked(path) as file:
+    with open_decoded(path, settings.encoding) as file:
         head = file.read(HEAD_BYTES)
     values = []
     try:

@@ -1,7 +1,8 @@
 """Divide files of JSON lines into pieces of whole lines.
 
-A plain file is divided into byte ranges, which workers read by themselves. A line belongs to the range in
-which it starts. A compressed file must be read from its start, so its pieces contain the lines themselves.
+A plain file in UTF-8 is divided into byte ranges, which workers read by themselves. A line belongs to the
+range in which it starts. A file that is compressed or in another encoding must be read from its start, so its
+pieces contain the lines themselves.
 
 A line longer than ``raw_bytes`` is cut one byte after this limit. So memory stays bounded, and the reader
 still sees that the line is too long.
@@ -13,12 +14,13 @@ from typing import Any, BinaryIO
 
 from bertdata.io import storage
 from bertdata.io.file_kind import BOM, HEAD_BYTES
+from bertdata.sources.encoding import UTF_8, open_decoded
 from bertdata.sources.fields import TextFields
 from bertdata.sources.json_fields import find_text_fields, find_text_fields_in_head, refuse_inner_records
 from bertdata.sources.json_lines import parse_line, read_line_records
 from bertdata.sources.piece import PIECE_BYTES, ReadPiece
 from bertdata.sources.settings import RecordSettings
-from bertdata.sources.unpacking import detect_packing, open_unpacked
+from bertdata.sources.unpacking import detect_packing
 
 _LINES_LOOKED_AT = 100
 
@@ -42,7 +44,7 @@ class RangePiece:
 
 @dataclass(frozen=True, slots=True)
 class LinesPiece:
-    """Piece of a compressed file: JSON lines that are already read."""
+    """Piece of a file that is compressed or in another encoding: JSON lines that are already read."""
 
     data: bytes
     bytes: int
@@ -55,8 +57,8 @@ def split_json_lines(path: str, settings: RecordSettings) -> Iterator[RangePiece
     """Divide a file of JSON lines into pieces, that is, groups of consecutive whole lines."""
     with storage.open_input(path) as file:
         packed = detect_packing(file.read(6)) is not None
-    if packed:
-        for data in read_line_blocks(path, settings.raw_bytes):
+    if packed or settings.encoding != UTF_8:
+        for data in read_line_blocks(path, settings.raw_bytes, settings.encoding):
             yield LinesPiece(data, len(data))
         return
     size = storage.read_size(path)
@@ -69,7 +71,7 @@ def find_json_line_fields(path: str, settings: RecordSettings) -> TextFields:
 
     Raises InputError if no field is named and the file is a single object that contains a list of objects.
     """
-    with open_unpacked(path) as file:
+    with open_decoded(path, settings.encoding) as file:
         head = file.read(HEAD_BYTES)
     objects = list(_parse_first_objects(head))
     is_single = len(objects) < 2 and head.strip().count(b"\n") == 0
@@ -121,12 +123,12 @@ def _read_line_rest(file: BinaryIO, raw_bytes: int) -> bytes:
     return file.readline(raw_bytes + 1)
 
 
-def read_line_blocks(path: str, raw_bytes: int) -> Iterator[bytes]:
-    """Yield the unpacked content of a file in blocks of whole lines, without its byte-order mark.
+def read_line_blocks(path: str, raw_bytes: int, encoding: str = UTF_8) -> Iterator[bytes]:
+    """Yield the unpacked content of a file in blocks of whole lines of UTF-8, without its byte-order mark.
 
     A line that is longer than ``raw_bytes`` is cut.
     """
-    with open_unpacked(path) as file:
+    with open_decoded(path, encoding) as file:
         data = file.read(PIECE_BYTES).removeprefix(BOM)
         while data:
             if not data.endswith(b"\n"):

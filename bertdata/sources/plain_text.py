@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bertdata.io import storage
+from bertdata.sources.encoding import describe_undecodable, open_decoded
 from bertdata.sources.piece import PIECE_BYTES, Found, ReadPiece
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
-from bertdata.sources.unpacking import open_unpacked
 
 _BOM = b"\xef\xbb\xbf"
 _BLANK_LINE = re.compile(rb"(?:\r\n|\r(?!\n)|\n)[ \t\f\v]*(?:\r\n|\r(?!\n)|\n)")
@@ -58,7 +58,7 @@ class FilePiece:
     bytes: int
 
     def read(self, settings: RecordSettings) -> ReadPiece:
-        with open_unpacked(self.path) as file:
+        with open_decoded(self.path, settings.encoding) as file:
             data = file.read(settings.raw_bytes + 1).removeprefix(_BOM)
         return ReadPiece([_make_text_record(1, data, settings)], 1)
 
@@ -75,7 +75,7 @@ def split_text_blocks(path: str, settings: RecordSettings) -> Iterator[BlocksPie
     A document is cut after ``settings.raw_bytes`` bytes, so that memory stays bounded. Such a document is
     longer than a record may be, so it becomes a bad record (a record that cannot be used) anyway.
     """
-    with open_unpacked(path) as file:
+    with open_decoded(path, settings.encoding) as file:
         rest = file.read(PIECE_BYTES).removeprefix(_BOM)
         looked_at = 0
         while more := file.read(PIECE_BYTES):
@@ -137,4 +137,4 @@ def _make_text_record(number: int, data: bytes, settings: RecordSettings) -> Rec
     try:
         return Record(number, data.decode())
     except UnicodeDecodeError as error:
-        return BadRecord(number, "malformed", f"byte 0x{data[error.start]:02x} is not UTF-8")
+        return BadRecord(number, "malformed", describe_undecodable(data, error.start, settings.encoding))

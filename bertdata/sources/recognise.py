@@ -13,9 +13,10 @@ from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.file_kind import BOM, HEAD_BYTES, find_kind
 from bertdata.io.remedies import suggest_unpacking
-from bertdata.io.signatures import FileKind
+from bertdata.io.signatures import FileKind, find_signature
 from bertdata.sources.arrow_records import FILE_MAGIC, STREAM_MARK
 from bertdata.sources.article_records import ARTICLE_START
+from bertdata.sources.encoding import UTF_8, open_decoded
 from bertdata.sources.json_lines import parse_line
 from bertdata.sources.kinds import ARTICLES, BLOCKS, TEXT, strip_packing_ending
 from bertdata.sources.unpacking import detect_packing, open_unpacked
@@ -61,12 +62,20 @@ class Beginning:
         return self.is_whole and not self.text.strip()
 
 
-def read_beginning(path: str) -> Beginning:
-    """Read the first bytes of the file, unpacked if the file is compressed."""
+def read_beginning(path: str, encoding: str = UTF_8) -> Beginning:
+    """Read the first bytes of the file, unpacked if the file is compressed.
+
+    encoding: encoding of the file, as ``normalise_encoding`` returns it. The bytes of text are converted from
+        it to UTF-8. Those of a file that its signature shows to be no text, such as Parquet, are not.
+    """
     with storage.open_input(path) as file:
         packing = detect_packing(file.read(6))
     with open_unpacked(path) as unpacked:
-        return Beginning(path, unpacked.read(HEAD_BYTES), packing)
+        head = unpacked.read(HEAD_BYTES)
+    if encoding != UTF_8 and find_signature(head, path) is None:
+        with open_decoded(path, encoding) as text:
+            head = text.read(HEAD_BYTES)
+    return Beginning(path, head, packing)
 
 
 def recognise(path: str) -> str | None:

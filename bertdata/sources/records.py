@@ -14,7 +14,8 @@ class Record(NamedTuple):
     number: number of the record in its file, from 1. In JSON lines it is the number of the line.
     text: the document's text.
     id: value of the record's id field. None: the record has no id.
-    language: language of the text, as the record states it. None: the record states none.
+    language: language of the text. It is as the record states it, until ``normalise_texts`` replaces it by
+        the ISO 639-1 code. None: the record states none.
     """
 
     number: int

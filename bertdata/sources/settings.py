@@ -6,13 +6,14 @@ from typing import Any
 from bertdata.config.declared import setting
 from bertdata.errors import SettingsError
 from bertdata.sources.delimited import QUOTING, parse_separator
+from bertdata.sources.encoding import UTF_8, normalise_encoding
 
 MOST_RECORD_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordSettings:
-    """Settings for reading records: fields, longest text, unusable records, CSV format."""
+    """Settings for reading records: fields, longest text, unusable records, encoding, CSV format."""
 
     text_field: str | None = setting(
         None,
@@ -21,13 +22,20 @@ class RecordSettings:
     )
     id_field: str | None = setting(None, "field that holds a record's id, for error messages")
     language_field: str | None = setting(
-        None, "field that holds a record's language, an ISO 639-1 code that must equal --language"
+        None,
+        "field that holds a record's language, an ISO 639-1 code, whose splitter finds the sentences of the "
+        "record; --language is for records in which the field is missing",
     )
     max_record_bytes: int = setting(1 << 24, "longest text that a record may have, in bytes of UTF-8")
     skip_bad_records: bool = setting(
         False,
-        "leave out and count records that are malformed, empty, too long or in another language; without "
-        "this flag the first such record ends the run with an error",
+        "leave out and count records that are malformed, empty, too long or in an unknown language; "
+        "without this flag the first such record ends the run with an error",
+    )
+    encoding: str = setting(
+        UTF_8,
+        "encoding of the source files, by any name that Python knows, such as cp1252 or utf-16. In Parquet "
+        "and Arrow, it is the encoding of binary columns",
     )
     quoting: str | None = setting(
         None,
@@ -54,6 +62,7 @@ class RecordSettings:
     def __post_init__(self) -> None:
         if self.quoting not in (None, *QUOTING):
             raise SettingsError(f"quoting is {self.quoting!r}, expected one of {', '.join(QUOTING)}")
+        object.__setattr__(self, "encoding", normalise_encoding(self.encoding))
         if self.separator is not None:
             object.__setattr__(self, "separator", parse_separator(self.separator))
         if not 1 <= self.max_record_bytes <= MOST_RECORD_BYTES:
@@ -84,5 +93,7 @@ class RecordSettings:
             "language_field": self.language_field,
             "max_record_bytes": self.max_record_bytes,
         }
+        if self.encoding != UTF_8:
+            found["encoding"] = self.encoding
         further = {name: getattr(self, name) for name in ("quoting", "separator", "no_heading", "as_is")}
         return found | {name: value for name, value in further.items() if value}

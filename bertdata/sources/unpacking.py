@@ -61,7 +61,7 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
         if packing is None:
             yield file
             return
-        with io.BufferedReader(_Blocks(_unpack(file, packing, path)), BLOCK_BYTES) as reader:
+        with io.BufferedReader(BlockFile(_unpack(file, packing, path)), BLOCK_BYTES) as reader:
             yield cast(BinaryIO, reader)
 
 
@@ -96,7 +96,7 @@ def open_seekable(path: str) -> Iterator[BinaryIO]:
         spool.close()
 
 
-class _Blocks(io.RawIOBase):
+class BlockFile(io.RawIOBase):
     """File object that reads from an iterator of byte blocks."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:

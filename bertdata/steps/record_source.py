@@ -204,8 +204,7 @@ def plan_record_parts(
     same time. Raises UsageError if a source does not exist, or if the output directory is also an input.
     """
     refuse_text_inputs(output, [*sources, *(str(file.path) for file in settings.selection.exclude)])
-    if settings.sentences == "punkt":
-        fetch_tables(settings.language, punkt_tables)
+    fetch_tables(settings, punkt_tables)
     plan = plan_records(sources, kind, settings)
     # plan.files also has files behind links in a directory, which the sources do not name
     refuse_text_inputs(output, plan.files)

@@ -103,7 +103,7 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
             workers=workers,
             progress=progress,
         )
-    inputs = find_text(request, settings.language)
+    inputs = find_text(request, settings)
     files, kinds = inputs.files, inputs.kinds
     on_progress = add_warnings_first(
         tuple(find_escape_warnings(files, kinds, settings.escaped_articles)), progress
@@ -158,7 +158,7 @@ def make_segment_settings(given: Mapping[str, Any]) -> SegmentSettings:
     return SegmentSettings(**values)
 
 
-def find_text(request: SegmentRequest, language: str) -> TextInputs:
+def find_text(request: SegmentRequest, settings: SegmentSettings) -> TextInputs:
     """Return the files to read and the kind of each file (articles or plain text).
 
     If Punkt's tables are missing, they are downloaded here, so that workers need not download them at the
@@ -173,7 +173,7 @@ def find_text(request: SegmentRequest, language: str) -> TextInputs:
     found = find_inputs(sources, request.input_kind or find_text_kind(sources), books)
     # found.files also has files behind links in a directory, which the sources do not name
     refuse_text_inputs(output, found.files)
-    fetch_tables(language, convert_optional_path(request.punkt_tables))
+    fetch_tables(settings, convert_optional_path(request.punkt_tables))
     return found
 
 
@@ -183,7 +183,7 @@ def preview_text(request: SegmentRequest) -> list[str]:
     if isinstance(settings, PartSettings):
         tables = convert_optional_path(request.punkt_tables)
         return preview_records(list_paths(request.sources), output, request.input_kind, settings, tables)
-    inputs = find_text(request, settings.language)
+    inputs = find_text(request, settings)
     plan = plan_text(inputs.files, settings, inputs.kinds)
     TextDirectory(output, plan).commit.refuse_others()
     check_beginnings(inputs.files, inputs.kinds)

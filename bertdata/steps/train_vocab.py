@@ -26,6 +26,7 @@ from bertdata.steps.segment_request import INPUT_KIND_HELP
 from bertdata.steps.source_parts import has_record_sources, plan_texts
 from bertdata.steps.values import AnyPath, AnySources, check_positive_integer, convert_path, list_paths
 from bertdata.steps.vocabulary_progress import VocabularyProgress
+from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import SegmentSettings
 from bertdata.tokens.training.manifest import (
     VocabularyManifest,
@@ -54,6 +55,8 @@ class GivenTextRecords:
     language_field: str | None = repeat_setting(RecordSettings, "language_field")
     max_record_bytes: int | None = repeat_setting(RecordSettings, "max_record_bytes", default=None)
     skip_bad_records: bool | None = repeat_setting(RecordSettings, "skip_bad_records", default=None)
+    encoding: str | None = repeat_setting(RecordSettings, "encoding", default=None)
+    keep_languages: str | None = repeat_setting(SelectionSettings, "keep_languages")
     quoting: str | None = repeat_setting(RecordSettings, "quoting")
     separator: str | None = repeat_setting(RecordSettings, "separator")
     no_heading: bool | None = repeat_setting(RecordSettings, "no_heading", default=None)

@@ -4,6 +4,7 @@ Punkt has tables for 19 languages. Chinese, Japanese and Korean text is split at
 in these languages' abbreviations. For any other language, each line of text counts as one sentence.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -48,6 +49,15 @@ wa wo xh yi yo za zh zu
 """
 _CODES = frozenset(_ISO_639_1.split())
 
+EXPECTED_LANGUAGE = (
+    f"an ISO 639-1 code: {', '.join(sorted((*_PUNKT, *_MARKS)))}; of any other one each line of text is a "
+    "sentence"
+)
+"""The end of an error message about a language that is not known."""
+
+PUNKT_LANGUAGES = tuple(_PUNKT)
+"""The ISO 639-1 codes of the languages that Punkt has tables for."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Language:
@@ -77,10 +87,7 @@ def find_language(name: str) -> Language:
     """
     code = _OTHER_NAMES.get(name, name)
     if code not in _CODES:
-        raise SettingsError(
-            f"language is {name!r}, expected an ISO 639-1 code: {', '.join(sorted((*_PUNKT, *_MARKS)))}; of "
-            "any other one each line of text is a sentence"
-        )
+        raise SettingsError(f"language is {name!r}, expected {EXPECTED_LANGUAGE}")
     return Language(
         code=code,
         splitting="punkt" if code in _PUNKT else "marks" if code in _MARKS else "lines",
@@ -89,11 +96,41 @@ def find_language(name: str) -> Language:
     )
 
 
+def find_tagged_language(tag: str) -> str | None:
+    """Return the ISO 639-1 code of the language that a language tag names, or None for an unknown language.
+
+    A tag is what a record's language field holds: a code, a name, or a code with a region or a script after
+    it:
+
+    >>> find_tagged_language("de-AT"), find_tagged_language("ZH_Hans"), find_tagged_language("und")
+    ('de', 'zh', None)
+    """
+    given = tag.strip().lower().replace("_", "-").partition("-")[0]
+    try:
+        return find_language(given).code
+    except SettingsError:
+        return None
+
+
 def list_language_notes(code: str) -> tuple[str, ...]:
     """Return a message if the language has no sentence splitter, otherwise an empty tuple."""
     if find_language(code).splitting != "lines":
         return ()
     return (f"language {code}: Punkt has no tables of it, so each line of text is taken as one sentence",)
+
+
+def list_tables_by_language(codes: Iterable[str]) -> dict[str, str]:
+    """Return the md5 of each file of the Punkt tables of several languages, by path such as
+    ``german/ortho_context.tab``.
+
+    Languages without Punkt tables are left out.
+    """
+    languages = sorted((find_language(code) for code in set(codes)), key=lambda one: one.tables or "")
+    return {
+        f"{language.tables}/{name}": md5
+        for language in languages
+        for name, md5 in list_table_md5s(language).items()
+    }
 
 
 def list_table_md5s(language: Language) -> dict[str, str]:

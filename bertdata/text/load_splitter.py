@@ -1,13 +1,16 @@
 """Load the sentence splitter of a language in a worker process, where it is kept for later calls."""
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
 
 from bertdata._native import Engine
-from bertdata.io.punkt_assets import find_punkt_tables
+from bertdata.errors import AssetError
+from bertdata.io import storage
+from bertdata.io.punkt_assets import find_punkt_tables, obtain_every_language
 from bertdata.text.abbreviations import Abbreviations
-from bertdata.text.languages import ENGLISH, find_language
+from bertdata.text.languages import ENGLISH, PUNKT_LANGUAGES, find_language
 from bertdata.text.marked_sentences import MarkSplitter
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.punkt.tables import parse_tables
@@ -25,6 +28,7 @@ class LoadSplitter:
     engine: whether to use the C++ kernel or Python. None: the kernel if it is built.
     tables: directory or URL of Punkt's tables. None: each worker searches the user's cache and NLTK's
         directories.
+    language: the language whose splitter is returned if the call names no language.
     abbreviations: abbreviations to add to the tables.
     """
 
@@ -34,8 +38,18 @@ class LoadSplitter:
     language: str = ENGLISH
     abbreviations: Abbreviations | None = None
 
-    def __call__(self) -> Splitter:
-        return _load_splitter(self)
+    def __call__(self, language: str | None = None) -> Splitter:
+        """Return the splitter of this language.
+
+        language: ISO 639-1 code, for records that say their language. ``tables`` then holds a directory of
+            tables for each language, such as ``german``. None: ``self.language``, whose tables are in
+            ``tables`` itself.
+        """
+        if language is None:
+            return _load_splitter(self)
+        return _load_splitter(
+            replace(self, language=language, tables=_find_tables_folder(self.tables, language))
+        )
 
 
 def make_splitter_loader(
@@ -46,19 +60,40 @@ def make_splitter_loader(
     tables: directory or URL of Punkt's tables. None: the user's cache and NLTK's directories.
     """
     variant = cast(Variant, settings.punkt)
-    return LoadSplitter(variant, engine, tables, settings.language, settings.abbreviations)
+    return LoadSplitter(variant, engine, tables, settings.language or ENGLISH, settings.abbreviations)
 
 
-def fetch_tables(language: str, directory: str | None) -> None:
-    """Download a language's Punkt tables if they are missing. Does nothing for a language without tables.
+def fetch_tables(settings: SegmentSettings | PartSettings, directory: str | None) -> None:
+    """Download the Punkt tables that a run with these settings may need, if they are missing.
+
+    Raises AssetError if the tables are nowhere to be found. If each record may be of any language, it is not
+    known yet which tables the run needs. Then a worker raises the error when a record needs them.
 
     directory: where to look for the tables. None: the user's cache and NLTK's directories.
     """
-    if (tables := find_language(language).tables) is not None:
-        find_punkt_tables(directory, tables)
+    languages = map(find_language, settings.languages())
+    needed = {one.code: one.tables for one in languages if one.tables is not None}
+    if not isinstance(settings, PartSettings) or settings.records.language_field is None:
+        for tables in needed.values():
+            find_punkt_tables(directory, tables)
+    elif settings.selection.keep_languages is not None:
+        for code, tables in needed.items():
+            find_punkt_tables(_find_tables_folder(directory, code), tables)
+    elif needed and directory is None:
+        with suppress(AssetError):
+            obtain_every_language()
 
 
-@lru_cache(maxsize=4)
+def _find_tables_folder(directory: str | None, language: str) -> str | None:
+    """Return the sub-directory of a directory of Punkt tables that holds the tables of this language.
+
+    Returns None if there is no such directory, and the directory itself for a language without tables.
+    """
+    tables = find_language(language).tables
+    return directory if directory is None or tables is None else storage.join(directory, tables)
+
+
+@lru_cache(maxsize=len(PUNKT_LANGUAGES) + 4)
 def _load_splitter(chosen: LoadSplitter) -> Splitter:
     language = find_language(chosen.language)
     if language.tables is None:

@@ -19,7 +19,7 @@ TEXT_KIND = "text"
 RECORDS = "records"
 """The value of ``recipe`` in the manifest of parts that were made from records."""
 
-_SPLITTING_SETTINGS = ("language", "abbreviations")
+_SPLITTING_SETTINGS = ("language", "language_field", "abbreviations")
 _RECORD_COUNTERS = ("malformed", "too_long", "other_language", "excluded", "duplicate")
 
 ARTICLES_COPY = "sources/articles.json"
@@ -116,7 +116,9 @@ class TextManifest:
 
     @property
     def language(self) -> str:
-        """Language of the text, an ISO 639-1 code."""
+        """Language of the text, an ISO 639-1 code. With a language field, it is the language of records in
+        which the field is missing.
+        """
         found: str = self.settings.get("language", ENGLISH)
         return found
 
@@ -127,13 +129,13 @@ class TextManifest:
         return found
 
     def splitting(self) -> dict[str, Any]:
-        """Return the settings that decide where sentences end: Punkt's tables, the language and the
-        abbreviations.
+        """Return the settings that decide where sentences end: Punkt's tables, the language or the field that
+        holds each record's language, and the abbreviations.
 
         The manifests of datasets made from the directory store these settings too.
         """
-        told = {name: self.settings[name] for name in _SPLITTING_SETTINGS if name in self.settings}
-        return {"punkt": self.punkt, **told}
+        told = {name: self.settings.get(name) for name in _SPLITTING_SETTINGS}
+        return {"punkt": self.punkt} | {name: value for name, value in told.items() if value is not None}
 
     @property
     def counts(self) -> SegmentCounts:

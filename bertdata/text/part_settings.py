@@ -7,7 +7,13 @@ from bertdata.config.declared import repeat_setting, setting
 from bertdata.errors import SettingsError
 from bertdata.sources.settings import RecordSettings
 from bertdata.text.abbreviations import Abbreviations
-from bertdata.text.languages import find_language, list_table_md5s
+from bertdata.text.languages import (
+    ENGLISH,
+    PUNKT_LANGUAGES,
+    find_language,
+    list_table_md5s,
+    list_tables_by_language,
+)
 from bertdata.text.manifest import RECORDS
 from bertdata.text.mlperf_parts import MEBIBYTE
 from bertdata.text.punkt.variants import find_variant
@@ -22,6 +28,9 @@ class PartSettings:
     """Settings of a run that writes text parts (files with one sentence per line) from records.
 
     Together with the records and Punkt's tables, they determine every byte of the output.
+
+    In a finished object, ``language`` is the code of the language. It is None if the field ``language_field``
+    of each record says its language, and no language was chosen for records without it.
     """
 
     part_size: float = setting(26.92, "largest part, in MiB of text before it is split into sentences")
@@ -32,7 +41,7 @@ class PartSettings:
         SENTENCES,
     )
     punkt: str = repeat_setting(SegmentSettings, "punkt")
-    language: str = repeat_setting(SegmentSettings, "language")
+    language: str | None = repeat_setting(SegmentSettings, "language", default=None)
     abbreviations: Abbreviations | None = repeat_setting(SegmentSettings, "abbreviations")
     escaped_articles: str | None = repeat_setting(SegmentSettings, "escaped_articles")
     records: RecordSettings = field(default_factory=RecordSettings)
@@ -47,12 +56,24 @@ class PartSettings:
             raise SettingsError(f"punkt is {self.punkt!r}, expected one of {', '.join(PUNKT_NAMES)}")
         check_escaped_articles(self.escaped_articles)
         object.__setattr__(self, "punkt", find_variant(self.punkt))
-        language = find_language(self.language)
-        object.__setattr__(self, "language", language.code)
-        if self.abbreviations is not None and not self.tables():
+        self._check_language()
+
+    def _check_language(self) -> None:
+        """Replace the language's name by its code. Raise SettingsError if a setting does not suit it."""
+        if self.language is not None or self.records.language_field is None:
+            object.__setattr__(self, "language", find_language(self.language or ENGLISH).code)
+        if self.records.language_field is None and self.selection.keep_languages is not None:
+            raise SettingsError(
+                "keep_languages goes with language_field, the field that holds a record's language"
+            )
+        if self.abbreviations is None:
+            return
+        if self.records.language_field is not None:
+            raise SettingsError("abbreviations goes with a single language, not with language_field")
+        if not self.tables():
             raise SettingsError(
                 "abbreviations go with --sentences punkt and a language that has Punkt tables, not with "
-                f"--sentences {self.sentences} and {language.code}"
+                f"--sentences {self.sentences} and {self.language}"
             )
 
     @property
@@ -60,12 +81,32 @@ class PartSettings:
         """Largest size of a part, in bytes of its text before it is split into sentences."""
         return self.part_size * MEBIBYTE
 
-    def tables(self) -> dict[str, str]:
-        """Return the md5 of each file of the language's Punkt tables, by file name.
+    def languages(self) -> tuple[str, ...]:
+        """Return the ISO 639-1 codes of all languages whose text Punkt or end marks may have to split.
 
-        The dict is empty if Punkt does not split the text.
+        With a language field they are the languages to keep, or all languages with Punkt tables. The tuple is
+        empty if the text is not split into sentences.
         """
-        return list_table_md5s(find_language(self.language)) if self.sentences == "punkt" else {}
+        if self.sentences != "punkt":
+            return ()
+        if self.records.language_field is None:
+            return (self.language or ENGLISH,)
+        kept = self.selection.keep_languages
+        return PUNKT_LANGUAGES if kept is None else tuple(kept.split(","))
+
+    def tables(self) -> dict[str, str]:
+        """Return the md5 of each file of the languages' Punkt tables, by file name.
+
+        With a language field, the language's folder of tables comes before the name:
+        ``german/ortho_context.tab``. The dict is empty if Punkt does not split the text.
+        """
+        if self.records.language_field is not None:
+            return list_tables_by_language(self.languages())
+        return {
+            name: md5
+            for code in self.languages()
+            for name, md5 in list_table_md5s(find_language(code)).items()
+        }
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as a manifest stores them.
@@ -74,5 +115,8 @@ class PartSettings:
         """
         found = {"recipe": RECORDS, "part_size": self.part_size, "sentences": self.sentences}
         found |= self.records.as_json() | self.selection.as_json()
-        found |= make_language_entries(self.language, self.abbreviations)
+        if self.records.language_field is None:
+            found |= make_language_entries(self.language or ENGLISH, self.abbreviations)
+        elif self.language is not None:
+            found["language"] = self.language
         return found | {"between": "\n"} if self.sentences == "none" else found

@@ -20,11 +20,11 @@ from bertdata._native import Engine
 from bertdata.sources.records import BadRecord, Record
 from bertdata.text.numbered_piece import NumberedPiece, RecordPlace
 from bertdata.text.part_settings import PartSettings
-from bertdata.text.record_text import hash_text, is_held_out, normalise_texts
+from bertdata.text.record_text import find_first_fault, hash_text, is_held_out, normalise_texts
 from bertdata.text.selection.evaluation_texts import load_ngrams
 from bertdata.text.selection.removed import RemovedRecord, describe_bad_record, describe_excluded_record
 from bertdata.text.settings import SegmentCounts
-from bertdata.text.splitter import SplitterLoader
+from bertdata.text.splitter import LanguageSplitterLoader, Splitter
 
 WITHHELD = "withheld"
 
@@ -51,7 +51,7 @@ class PieceText(NamedTuple):
     numbers: number of records in the piece. For JSON lines it is the number of lines, also of blank lines.
     removed: records that are not in the training text, in order.
     counts: counts over all records of the piece.
-    first_bad: first unusable record of the piece, or None.
+    first_bad: first record of the piece that ends a run unless bad records are skipped, or None.
     """
 
     training: DocumentTexts
@@ -70,7 +70,7 @@ class PieceToDocuments:
     """
 
     settings: PartSettings
-    load_splitter: SplitterLoader
+    load_splitter: LanguageSplitterLoader
     engine: Engine | None = None
 
     def __call__(self, work: NumberedPiece) -> PieceText:
@@ -86,7 +86,7 @@ class PieceToDocuments:
             else:
                 kept.append(record)
                 bodies.append(body)
-        documents = self._make_documents(bodies, work.path)
+        documents = self._make_documents(bodies, [record.language for record in kept], work.path)
         empty = [n for n, document in enumerate(documents) if len(document) < 2]
         faults += [BadRecord(kept[n].number, "empty", "has no sentence", kept[n].id) for n in empty]
         return self._divide_documents(kept, bodies, documents, faults, removed)._replace(numbers=read.numbers)
@@ -113,23 +113,25 @@ class PieceToDocuments:
             return RemovedRecord(record.number, "duplicate", record.id, of=of)
         return None
 
-    def _make_documents(self, bodies: list[bytes], path: str) -> list[bytes]:
-        """Split each record's text into the lines that a part contains, with an empty line at the end."""
+    def _make_documents(self, bodies: list[bytes], languages: list[str | None], path: str) -> list[bytes]:
+        """Split each record's text into the lines that a part contains, with an empty line at the end.
+
+        Each document is what the splitter of its language makes of its text alone, whatever records of other
+        languages are around it.
+
+        languages: ISO 639-1 code of each text's language. None: the language of the run.
+        """
         if self.settings.sentences == "none":
             return [body + b"\n" for body in bodies]
         if self.settings.sentences == "lines":
             return [_strip_lines(body) for body in bodies]
-        if not bodies:
-            return []
-        # One call splits all documents. A body already ends with a line end, so joining by "\n" puts an empty
-        # line between two documents. The splitter keeps empty lines.
-        text = self.load_splitter().segment_lines(b"\n".join(bodies) + b"\n", path)
-        documents, start = [], 0
-        for _ in bodies:
-            empty = text.startswith(b"\n", start)  # the splitter found no sentence in this document
-            end = start + 1 if empty else text.index(b"\n\n", start) + 2
-            documents.append(text[start:end])
-            start = end
+        documents = [b""] * len(bodies)
+        for language in dict.fromkeys(languages):
+            numbers = [n for n, one in enumerate(languages) if one == language]
+            splitter = self.load_splitter() if language is None else self.load_splitter(language)
+            made = _split_bodies([bodies[n] for n in numbers], splitter, path)
+            for n, document in zip(numbers, made, strict=True):
+                documents[n] = document
         return documents
 
     def _divide_documents(
@@ -169,12 +171,26 @@ class PieceToDocuments:
         )
         removed += [RemovedRecord(kept[n].number, WITHHELD, kept[n].id) for n in withheld]
         removed.sort(key=lambda one: one.number)
-        first = min(faults, key=lambda one: one.number, default=None)
+        first = find_first_fault(faults)
         sets = [
             _join_documents([documents[n] for n in numbers], [len(bodies[n]) for n in numbers])
             for numbers in (training, withheld)
         ]
         return PieceText(sets[0], sets[1], 0, removed, counts, first)
+
+
+def _split_bodies(bodies: list[bytes], splitter: Splitter, path: str) -> list[bytes]:
+    """Split texts of one language into sentences, with a single call of the splitter."""
+    # A body already ends with a line end, so joining by "\n" puts an empty line between two documents. The
+    # splitter keeps empty lines.
+    text = splitter.segment_lines(b"\n".join(bodies) + b"\n", path)
+    documents, start = [], 0
+    for _ in bodies:
+        empty = text.startswith(b"\n", start)  # the splitter found no sentence in this document
+        end = start + 1 if empty else text.index(b"\n\n", start) + 2
+        documents.append(text[start:end])
+        start = end
+    return documents
 
 
 def _join_documents(documents: list[bytes], sizes: list[int]) -> DocumentTexts:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from bertdata.io import storage
 from bertdata.io.file_identity import FileIdentity, identify_file
 from bertdata.io.patterns import expand_patterns
-from bertdata.sources.find import choose_text_field, find_sources
+from bertdata.sources.find import choose_text_field, find_files_without_language, find_sources
 from bertdata.sources.kinds import SOURCE_KINDS, is_articles_kind
 from bertdata.text.escaped_articles import mark_escaped_articles
 from bertdata.text.input_kinds import describe_kinds
@@ -63,21 +63,35 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
     kind: kind of all files. None: the kind of each file is recognised from its bytes.
     """
     text = choose_training_text(expand_patterns(sources))
-    found = find_sources(text.paths, kind, as_is=settings.records.as_is)
+    found = find_sources(text.paths, kind, as_is=settings.records.as_is, encoding=settings.records.encoding)
     refuse_file_lists(found.files)
     refuse_held_out(found.files)
     named = zip(found.files, found.kinds, strict=True)
     refuse_compressed_copies(path for path, one in named if is_articles_kind(one))
     kinds = mark_escaped_articles(found.files, found.kinds, settings.escaped_articles)
+    settings = replace(settings, records=choose_text_field(settings.records, found.files, kinds))
     return RecordPlan(
-        settings=replace(settings, records=choose_text_field(settings.records, found.files, kinds)),
+        settings=settings,
         files=found.files,
         inputs=make_relative_names(found.files),
         kinds=kinds,
         empty=found.empty,
-        notes=(*text.notes, *found.notes),
+        notes=(*text.notes, *found.notes, *_list_language_notes(settings, found.files, kinds)),
         identities=storage.map_paths(found.files, identify_file),
     )
+
+
+def _list_language_notes(settings: PartSettings, files: Sequence[str], kinds: Sequence[str]) -> list[str]:
+    """Return a message for each file whose records seem to lack the language field, so that they are taken to
+    be of the language ``--language``. A misspelt name of the field would otherwise go unnoticed.
+    """
+    if settings.records.language_field is None or settings.language is None:
+        return []
+    return [
+        f"{path}: its first records have no field {settings.records.language_field!r}; they are taken to be "
+        f"of --language {settings.language}"
+        for path in find_files_without_language(settings.records, files, kinds)
+    ]
 
 
 def plan_pieces(plan: RecordPlan) -> Iterator[NumberedPiece]:

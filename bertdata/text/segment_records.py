@@ -16,7 +16,7 @@ from bertdata.text.record_plan import RecordPlan
 from bertdata.text.selection.duplicates import DuplicateList, find_duplicates
 from bertdata.text.selection.evaluation_texts import load_ngrams
 from bertdata.text.settings import SegmentCounts
-from bertdata.text.splitter import SplitterLoader
+from bertdata.text.splitter import LanguageSplitterLoader
 
 OnPieceDone = Callable[[int, int], None]
 """Function that is called after each piece (a group of records).
@@ -29,7 +29,7 @@ size of the unpacked text counts.
 def segment_records(
     plan: RecordPlan,
     directory: str,
-    load_splitter: SplitterLoader,
+    load_splitter: LanguageSplitterLoader,
     *,
     workers: int = 1,
     engine: Engine | None = None,

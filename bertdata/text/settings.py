@@ -141,6 +141,10 @@ class SegmentSettings:
     def _make_language_entries(self) -> dict[str, Any]:
         return make_language_entries(self.language, self.abbreviations)
 
+    def languages(self) -> tuple[str, ...]:
+        """Return the ISO 639-1 code of the text's language, as the only item."""
+        return (self.language,)
+
     def tables(self) -> dict[str, str]:
         """Return the md5 of each file of the language's Punkt tables, by file name.
 
@@ -184,7 +188,7 @@ class SegmentCounts:
         does.
     malformed: records that are not valid.
     too_long: records whose text is too long.
-    other_language: records in another language than the run's.
+    other_language: records in languages that the run does not keep.
     excluded: records that contain a text of an evaluation set.
     duplicate: records whose text occurred in an earlier record.
     unescaped: number of files of articles whose escapes such as ``&amp;`` were undone.

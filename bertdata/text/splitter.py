@@ -18,6 +18,15 @@ class Splitter(Protocol):
         ...
 
 
+class LanguageSplitterLoader(Protocol):
+    """Function that returns the sentence splitter of a language, for records that say their language.
+
+    Without a language it is called like a ``SplitterLoader``.
+    """
+
+    def __call__(self, language: str | None = None, /) -> Splitter: ...
+
+
 SplitterLoader = Callable[[], Splitter]
 """Function that returns the sentence splitter.
 

@@ -18,6 +18,7 @@ from beam_pipelines.record_pipeline import bundle_evaluation_files
 from beam_pipelines.stages import records
 from bertdata.cli.main import main as command_line
 from bertdata.sources import line_pieces, piece, plain_text
+from bertdata.text import load_splitter
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.selection.evaluation_texts import read_evaluation_texts
 from bertdata.text.selection.settings import SelectionSettings, find_evaluation_files
@@ -90,6 +91,28 @@ def test_every_kind_gives_the_files_of_the_commands(
     expected = by_command(source, kind_flag(name))
     assert len([part for part in expected[0] if part.startswith("part-")]) > 4
     assert beam(source, kind_flag(name), *PART) == expected
+
+
+def test_a_field_chooses_the_language_of_each_record_as_in_the_commands(
+    beam: Any, by_command: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(load_splitter, "obtain_every_language", lambda: None)
+    records = [
+        {"text": text, "lang": lang}
+        for number in range(20)
+        for lang, text in (
+            ("en", f"Dr. No came {number}. He left."),
+            ("zh", f"好{number}。坏！"),
+            ("th", "a. b."),
+        )
+    ]
+    source = tmp_path / "a.jsonl"
+    source.write_text("".join(f"{json.dumps(one)}\n" for one in [*records, {"text": "It is. So."}]))
+    flags = ("--text-field=text", "--language-field=lang", "--language=en", "--keep-languages=en,zh")
+    expected = by_command(source, "jsonl", (*PART, *flags))
+    made = [f"Dr. No came {number}.\nHe left.\n\n好{number}。\n坏！\n\n" for number in range(20)]
+    assert expected[0]["part-00000.txt"].decode() == "".join([*made, "It is.\nSo.\n\n"])
+    assert beam(source, "jsonl", *PART, *flags) == expected
 
 
 @pytest.mark.parametrize(

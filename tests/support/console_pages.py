@@ -35,10 +35,11 @@ SECONDS = 900
 """Time limit of a command, long enough for a busy machine."""
 
 SAME = [
+    (re.compile(r"  waiting for data \d+%"), ""),
     (re.compile(r"\d[\d,.]* (\w+)/s\b"), r"N \1/s"),
     (re.compile(r"\b(?:\d+ (?:h|min) )?\d[\d,.]* (?:h|min|s|ms)\b"), "N s"),
 ]
-"""Patterns of text that differs from run to run: speeds and durations."""
+"""Patterns of text that differs from run to run: speeds, durations, and waits on a busy machine."""
 
 
 class PageFault(AssertionError):

@@ -25,7 +25,7 @@ def split_at_periods(line: str) -> list[str]:
     return re.split(r"(?<=\.)\s+(?=\S)", line.rstrip()) if line.strip() else []
 
 
-def load_period_splitter() -> FakeSplitter:
+def load_period_splitter(language: str | None = None) -> FakeSplitter:
     return FakeSplitter(split_at_periods)
 
 

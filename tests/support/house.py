@@ -31,7 +31,7 @@ ORDER = (
     ),
     *("trainer.splitting", "trainer.programs", "trainer.checkpoints", "trainer.update", "trainer.workers"),
     *("trainer.devices", "trainer.logs", "trainer.tasks", "trainer.model", "trainer.data"),
-    *("trainer.config", "trainer.plugins", "trainer.errors"),
+    *("trainer.remote", "trainer.config", "trainer.plugins", "trainer.errors"),
     *("bertdata.__main__", "bertdata.cli", "bertdata", "bertdata.steps", "bertdata.report"),
     *(
         "bertdata.build",

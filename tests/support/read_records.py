@@ -12,7 +12,9 @@ from bertdata.sources.settings import RecordSettings
 def read_records(*paths: Path, kind: str | None = None, **changes: Any) -> list[Record | BadRecord]:
     """Return all records of the files. Raises the errors that end a run before its first record."""
     settings = RecordSettings(**changes)
-    found = find_sources([str(path) for path in paths], kind, as_is=settings.as_is)
+    found = find_sources(
+        [str(path) for path in paths], kind, as_is=settings.as_is, encoding=settings.encoding
+    )
     settings = choose_text_field(settings, found.files, found.kinds)
     records: list[Record | BadRecord] = []
     for path, name in zip(found.files, found.kinds, strict=True):

@@ -89,4 +89,4 @@ def assert_torch_is_missing(done: subprocess.CompletedProcess[str]) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert "trainer: error: torch is not installed" in line
-    assert "pip install '.[train]'" in line
+    assert "pip install --editable '.[train]'" in line

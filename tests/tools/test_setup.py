@@ -37,7 +37,8 @@ def test_without_kernels_a_command_says_so_in_one_line_and_makes_the_same_bytes(
     flags = ["--vocab", str(small_vocabulary_file), "--dupe-factor=1", "--workers=1"]
     assert main(["create", str(corpus[0]), "--output", str(tmp_path / "slow"), *flags]) == 0
     assert capsys.readouterr().err.splitlines()[0] == (
-        "bertdata: the native engine is not built here; running the slow Python engine"
+        "bertdata: the native engine is not built here; running the slow Python engine. To build it in a "
+        "source tree: pip install --editable ."
     )
     fast = subprocess.run(
         [

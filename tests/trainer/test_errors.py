@@ -16,7 +16,7 @@ from trainer.errors import name_missing_extra
 def test_the_package_that_is_missing_is_named(module, package, named):
     with pytest.raises(MissingExtraError, match=named) as caught, name_missing_extra(package, "train"):
         __import__(module)
-    assert "pip install '.[train]'" in str(caught.value)
+    assert "pip install --editable '.[train]'" in str(caught.value)
 
 
 def test_a_fault_in_our_own_imports_blames_no_package():

@@ -20,7 +20,8 @@ updates if both formats have them."""
     parser.add_argument(
         "source",
         metavar="SOURCE",
-        help="run, checkpoint, directory or file of weights, or prefix of a TensorFlow checkpoint",
+        help="run, checkpoint, directory or file of weights, or prefix of a TensorFlow checkpoint, on this "
+        "machine or at a URL",
     )
     parser.add_argument("target", metavar="DIRECTORY", help="directory to write")
     parser.add_argument(
@@ -53,5 +54,8 @@ updates if both formats have them."""
     add_tokenizer_flags(parser)
     given = parser.parse_args(arguments)
     from trainer.checkpoints.formats.convert import convert
+    from trainer.remote.copies import bring_checkpoint
 
-    say(convert(**vars(given)))
+    values = vars(given)
+    values["source"] = bring_checkpoint(given.source)
+    say(convert(**values))

@@ -108,7 +108,7 @@ def run(arguments: Sequence[str]) -> None:
     keys, missing = replace_missing_model_files(changed_keys, asks_elsewhere=not line.printing)
     phases = [Config.of(**of_phase) for of_phase in keys]
     if not line.printing:
-        _check_files(missing, phases)
+        _check_files(missing)
     if find_rank()[0] == 0 and not is_started_here():
         changed = f"; with {' '.join(ours)}" if ours else ""
         say_error(f"{program.title}: {meaning.summary}{changed}")
@@ -165,19 +165,11 @@ def _drop_unavailable_log(keys: Mapping[str, Any], flags: ParsedCommandLine) -> 
     return {**keys, "mllog": False}
 
 
-def _check_files(missing: Iterable[str], phases: Sequence[Config]) -> None:
-    """Raise an error for the first missing input file, or for an output directory that is not on this
-    machine.
-    """
+def _check_files(missing: Iterable[str]) -> None:
+    """Raise an error for the first missing input file."""
     for path in missing:
         where = "no such file" if is_remote(path) else "is not on this machine; name a file that is"
         raise MissingInputError(f"{path}: {where}")
-    for output_dir in (config.run.output_dir for config in phases):
-        if output_dir is not None and is_remote(output_dir):
-            raise SettingsError(
-                f"{output_dir}: checkpoints are written to a directory of this machine; append -- "
-                "--output-dir DIR"
-            )
 
 
 def _print_meaning(

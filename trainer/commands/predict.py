@@ -28,7 +28,10 @@ def run(arguments: list[str]) -> None:
 def _make_parser() -> Parser:
     parser = Parser("python -m trainer predict", _EXAMPLE, _SUMMARY)
     parser.add_argument(
-        "model", metavar="RUN", help="directory of a run, or a checkpoint of this trainer or another program"
+        "model",
+        metavar="RUN",
+        help="directory of a run, or a checkpoint of this trainer or another program, on this machine or "
+        "at a URL",
     )
     parser.add_argument(
         "text",

@@ -22,7 +22,12 @@ NVIDIA's programs or trainer_state.json of Hugging Face's Trainer."""
 def run(arguments: list[str]) -> None:
     """Write an HTML page about the runs on the command line."""
     parser = Parser(PROG, _EXAMPLE, _SUMMARY)
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="directory of a run, or a log file")
+    parser.add_argument(
+        "runs",
+        metavar="RUN",
+        nargs="+",
+        help="directory of a run, or a log file, on this machine or at a URL",
+    )
     default = "default: report.html in RUN, or for several runs in the current directory"
     parser.add_argument("--output", metavar="FILE.html", help=f"page to write ({default})")
     add_overwrite(parser)

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.notebook import is_in_notebook
 from trainer.config.settings import Config
@@ -31,8 +30,6 @@ def make_loggers(
     further: logs that the caller of the run has made.
     """
     output_dir, reports = str(config.run.output_dir), config.reports
-    if storage.is_remote(output_dir):
-        raise SettingsError(f"output_dir is {output_dir}, expected a local directory: logs are appended to")
     storage.make_directory(output_dir)
     folder = Path(output_dir.removeprefix("file://"))
     wanted = further_loggers(config, folder, columns, resume_step)

@@ -158,6 +158,8 @@ def read_run(path: str) -> RecordedRun:
 
     Raises InputError if there is no run.
     """
+    if storage.is_remote(path):
+        return replace(read_run(_bring(path)), path=path)
     path = path.removeprefix("file://")
     if not storage.is_directory(path):
         if not storage.exists(path):
@@ -176,6 +178,14 @@ def read_run(path: str) -> RecordedRun:
         f"{path}: holds no {TRAINING}, {' or '.join(FOREIGN_LOGS)}: give the "
         "--output-dir of a run that has made an update"
     )
+
+
+def _bring(url: str) -> str:
+    """Download a run's logs, or a log file, and return the local path."""
+    from trainer.remote.copies import bring_checkpoint, bring_report_files
+
+    is_file = storage.exists(url) and not storage.is_directory(url)
+    return bring_checkpoint(url) if is_file else str(bring_report_files(url))
 
 
 def _read_log_run(log: str, path: str) -> RecordedRun:

@@ -27,6 +27,13 @@ from trainer.run.configured_shape import describe_differences, override_stored_s
 from trainer.run.evaluation import Evaluation
 from trainer.run.evaluation_warnings import find_model_warnings
 from trainer.run.placing import place_model
+from trainer.run.remote_output import (
+    bring_later_checkpoint,
+    list_later_checkpoints,
+    localise_evaluation,
+    naming_urls,
+    upload_results,
+)
 from trainer.run.runtime import find_model_config, make_model, open_runtime
 from trainer.run.strategies import find_inference
 from trainer.run.weights import load_weights
@@ -56,8 +63,9 @@ def evaluate(
     loggers: further logs of the caller, which get everything that is logged.
     """
     config.require("eval_data", "output_dir")
-    runtime = replace(open_runtime(config), loggers=tuple(loggers))
-    evaluate_checkpoints(runtime, poll=poll, timeout=timeout, until_step=until_step)
+    runtime = replace(localise_evaluation(open_runtime(config), poll=poll), loggers=tuple(loggers))
+    with naming_urls(runtime):
+        evaluate_checkpoints(runtime, poll=poll, timeout=timeout, until_step=until_step)
     runtime.collective.close()
 
 
@@ -115,6 +123,7 @@ def evaluate_checkpoints(
             report.begin_evaluation(step, trained)
             record = evaluation.measure(inference, step=step, trained=trained)
             report.evaluation(record.values(), record.text)
+            upload_results(runtime)
             if is_last or evaluation.reaches_target(record):
                 break
         report.close()
@@ -131,7 +140,7 @@ def _iterate_checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: b
     config, output_dir = runtime.config, str(runtime.config.run.output_dir)
     start = config.start
     if start.start_from_ckpt is not None:
-        if not (newest and runtime.on_rank_0(lambda: bool(find_checkpoints(output_dir)))):
+        if not (newest and runtime.on_rank_0(lambda: bool(list_later_checkpoints(runtime, -1)))):
             yield start.start_from_ckpt
     elif not poll:
         yield runtime.on_rank_0(lambda: choose_result(runtime, output_dir, start.resume_step))
@@ -139,11 +148,12 @@ def _iterate_checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: b
     since = time.monotonic()
     while poll:
         # Only rank 0 decides, because other workers may see new files in the directory a moment later.
-        new = [(number, str(path)) for number, path in find_checkpoints(output_dir).items() if number > last]
+        new = list_later_checkpoints(runtime, last)
         new, is_late = runtime.collective.broadcast_object([new, time.monotonic() - since > timeout])
         if new:
             last, path = new[-1 if newest else 0]
-            yield path
+            if bring_later_checkpoint(runtime, last):
+                yield path
             since = time.monotonic()
         elif is_late:
             return

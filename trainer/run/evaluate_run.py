@@ -20,6 +20,7 @@ from trainer.errors import CheckpointError
 from trainer.logs.reporter import Logger
 from trainer.plugins import FINE_TUNED
 from trainer.run.evaluate import evaluate_checkpoints
+from trainer.run.remote_output import list_changed_flags, localise_evaluation, naming_urls
 from trainer.run.runtime import connect_workers
 from trainer.tasks.task_files import find_files, warn_of_same_file
 from trainer.update.worker import Runtime
@@ -44,7 +45,22 @@ def evaluate_run(
     """
     given = make_config(expand_task_flags(arguments), prog)
     given.require("output_dir")
-    runtime = replace(connect_workers(given), loggers=tuple(loggers))
+    runtime = replace(localise_evaluation(connect_workers(given), poll=poll), loggers=tuple(loggers))
+    with naming_urls(runtime):
+        _evaluate_run(runtime, given, arguments, prog, poll=poll, timeout=timeout)
+    runtime.collective.close()
+
+
+def _evaluate_run(
+    runtime: Runtime, given: Config, arguments: Sequence[str], prog: str, *, poll: bool, timeout: float
+) -> None:
+    """Evaluate a run, after the workers have been connected and URLs replaced by local directories.
+
+    given: the configuration with URLs.
+    """
+    # Later flags override earlier ones.
+    arguments = [*arguments, *list_changed_flags(given, runtime.config)]
+    given = runtime.config
     trained = runtime.on_rank_0(lambda: read_trained_settings(given))
     if given.is_finetuning or trained.get("task") in FINE_TUNED:
         evaluate_fine_tuned(runtime, trained, arguments, prog, poll=poll, timeout=timeout)
@@ -53,7 +69,6 @@ def evaluate_run(
         runtime.on_rank_0(lambda: runtime.config.require("eval_data"))
         runtime.log_idle_keys()
         evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
-    runtime.collective.close()
 
 
 def read_trained_settings(config: Config) -> dict[str, Any]:

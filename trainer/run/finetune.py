@@ -40,6 +40,7 @@ from trainer.run.path_check import find_run_files
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.pretrain import lock_outputs
+from trainer.run.remote_output import localise, localise_evaluation, naming_urls, open_output, upload_results
 from trainer.run.runtime import make_model, open_runtime
 from trainer.run.start_point import find_progress, find_resumed_checkpoint
 from trainer.run.strategies import find_inference
@@ -70,8 +71,16 @@ def finetune(config: Config, *, may_be_new: bool = False, loggers: Sequence[Logg
     require_task(config)
     config.require("output_dir")
     runtime = replace(open_runtime(config), loggers=tuple(loggers))
-    with ExitStack() as locks:
+    given = config
+    if config.run.do_train:
+        runtime, (config,) = localise(runtime, [config])
+    else:
+        runtime = localise_evaluation(runtime.changed(config))
+        config = runtime.config
+    with naming_urls(runtime), ExitStack() as locks:
         lock_outputs(runtime, [config], locks)
+        if config.run.do_train:
+            runtime = open_output(runtime, [given], [config], locks)
         if config.run.do_train:
             (config,) = share_checkpoint(runtime, [config], may_be_new=may_be_new)
             runtime = runtime.changed(config)
@@ -116,6 +125,7 @@ def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
         evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
     if predicted is not None:
         _write_predictions(runtime, shape, predicted)
+        upload_results(runtime)
 
 
 @contextmanager

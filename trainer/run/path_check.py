@@ -20,7 +20,7 @@ from trainer.workers.launchers import find_launcher
 _DLLOGGER = OutputFormat(words="a log of dllogger's lines", begins=lambda head: head.startswith(b"DLLL "))
 _MLLOG = OutputFormat(words="MLPerf's log", begins=lambda head: head.startswith(b":::MLLOG "))
 _OTHER_NAME = "give another name"
-_RUN_FILES = ("checkpoints", "training.csv")
+RUN_FILES = ("checkpoints", "training.csv")
 """Names of files and folders in an output directory that show that a run has written to it."""
 
 
@@ -97,7 +97,7 @@ def find_run_files(output_dir: str) -> list[str]:
     """Return those names in the directory that only a run writes, such as "checkpoints". [] if there is no
     run.
     """
-    return [name for name in _RUN_FILES if storage.exists(storage.join(output_dir, name))]
+    return [name for name in RUN_FILES if storage.exists(storage.join(output_dir, name))]
 
 
 def check_output_is_free(output_dir: str) -> None:

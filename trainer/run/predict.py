@@ -10,6 +10,7 @@ from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.data.single import make_single_batch
 from trainer.model.bert import WORD_HEAD, check_memory
 from trainer.model.headed import BertForMaskedLM
+from trainer.remote.copies import bring_checkpoint
 from trainer.run.trained_model import open_trained
 from trainer.tasks.fine_tuned import predict_task
 from trainer.tasks.prediction import Prediction, Trained, WordGuess, get_single_text, refuse_flags
@@ -29,7 +30,7 @@ def predict_text(given: Namespace) -> Prediction:
     given: the flags of the command, by name. given.task is set to the name of the task.
     """
     opened = open_trained(
-        given.model,
+        bring_checkpoint(given.model),
         model_config=given.model_config,
         vocabulary=given.vocab,
         train_data=given.train_data,

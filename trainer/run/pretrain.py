@@ -29,6 +29,7 @@ from trainer.run.agreement import check_same_data
 from trainer.run.best_checkpoint import check_best_metric
 from trainer.run.machines import share_checkpoint
 from trainer.run.path_check import require_paths
+from trainer.run.remote_output import localise, naming_urls, open_output
 from trainer.run.runtime import open_runtime
 from trainer.run.training_loop import find_shape, train_phase
 from trainer.tasks.training_data import open_training_data
@@ -52,9 +53,11 @@ def pretrain(phases: Sequence[Config], *, may_be_new: bool = False, loggers: Seq
         return evaluate(phases[-1], loggers=loggers)
     require_paths(phases)
     runtime = replace(open_runtime(*phases), loggers=tuple(loggers))
-    phases = [set_device(config, runtime.device.name) for config in phases]
-    with ExitStack() as locks:
+    given = [set_device(config, runtime.device.name) for config in phases]
+    runtime, phases = localise(runtime, given)
+    with naming_urls(runtime), ExitStack() as locks:
         lock_outputs(runtime, phases, locks)
+        runtime = open_output(runtime, given, phases, locks)
         train_phases(runtime, phases, may_be_new=may_be_new)
     runtime.collective.close()
 

@@ -150,7 +150,7 @@ def load_start_from(
         return state, None
     # "resumed": everything continues, that is, counts, position in the data, loss scale, weights and moments.
     position = Position(*saved.position)
-    state = replace(saved, task=fresh.task, position=position, config=config.as_json())
+    state = replace(saved, task=fresh.task, position=position, config=runtime.record_config())
     # The best evaluation counts only for the same result, and only while its checkpoint is in this directory.
     is_here = Path(path).parent == get_checkpoints_folder(str(config.run.output_dir))
     if not is_here or saved.best.get("metric") != config.evaluation.keep_best:

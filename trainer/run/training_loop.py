@@ -14,6 +14,7 @@ logs it.
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -38,9 +39,11 @@ from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.planned_updates import PlannedUpdates, crosses_multiple
 from trainer.run.processor_threads import suit_threads
+from trainer.run.remote_output import begin_uploads, remove_earlier_remote_run
 from trainer.run.runtime import find_model_config, make_model
 from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
+from trainer.workers.save_timer import request_saves
 from trainer.workers.signals import handle_training_signals
 
 if TYPE_CHECKING:
@@ -83,6 +86,7 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
     fresh = make_initial_state(
         config, shape, data.digest, order, runtime.task.name, longest, *planned.choose_reading()
     )
+    fresh = replace(fresh, config=runtime.record_config())
     schedule = planned.add_warmup(config.make_schedule(runtime.copies))
     training = Training(runtime, make_model(runtime, shape), fresh, schedule)
     if config.run.compile_only:
@@ -106,10 +110,14 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
     # Everything above may raise an error. Only now the output directory is changed, so that a refused start
     # leaves nothing behind.
     runtime.on_machines(lambda: _prepare_directory(config, later_than))
+    runtime.on_rank_0(lambda: begin_uploads(runtime, later_than))
     devices = runtime.collective.size * device.replicas
     peak, unit = device.find_peak(described), config.steps_of_update
     report = Reporter(loggers, log_every=every, devices=devices, peak=peak, steps_of_update=unit)
     signals = handle_training_signals(runtime.collective.stopping, config.run.checkpoint_signal)
+    # One worker asks for checkpoints after a time, and all agree on the update.
+    seconds = None if rank else config.run.seconds_between_checkpoints
+    timer = request_saves(runtime.collective.stopping, seconds)
     profile: AbstractContextManager[Callable[[], object]] = nullcontext(lambda: None)
     if config.run.profile:
         from trainer.run.profiling import record_profile
@@ -117,7 +125,7 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
         profile = record_profile(runtime, planned.last - planned.start)
     # The end of this block ends the loader's threads, closes the logs, restores the signal handlers, and
     # waits until the last checkpoint is written.
-    with closing(loader), report, signals, training, profile as count_update:
+    with closing(loader), report, signals, timer, training, profile as count_update:
         announce_start(training, planned, loader, form, described, report)
         report.plan(make_run_plan(training, planned, evaluation))
         report.begin()
@@ -190,6 +198,7 @@ def remove_earlier_run(runtime: Runtime, output_dir: str) -> None:
     """
 
     def remove_on_machine() -> None:
+        remove_earlier_remote_run(runtime)
         removed = len(find_checkpoints(output_dir))
         clean_up_checkpoints(output_dir, after=-1)
         if removed:
@@ -326,7 +335,8 @@ def make_updates(
             # update, because a worker that stops alone would leave the others waiting in the next exchange of
             # gradients. The strategy may check again between micro-batches.
             stopping.check(exchanges=True)
-            # The signal of --checkpoint-signal asks for a checkpoint without stopping.
+            # The signal of --checkpoint-signal asks for a checkpoint without stopping, and so does a time as
+            # --checkpoint-every.
             if stopping.take_save_request() and planned.start < training.state.step != training.saved_step:
                 pending.flush()
                 training.save()
@@ -354,7 +364,7 @@ def make_updates(
             step, trained = training.state.step, training.state.trained
             is_last = step == last
             evaluates = is_last or crosses_multiple(planned.interval, before.trained, trained)
-            saves = is_last or crosses_multiple(config.run.checkpoint_every, before.step, step)
+            saves = is_last or crosses_multiple(config.run.updates_between_checkpoints, before.step, step)
             # Read the losses of all updates before a checkpoint, so that a bad loss is found before it is
             # saved. Rows of the log still end at multiples of log_every. If the run is killed before the next
             # multiple, the first row of the resumed run is the mean of fewer updates.

@@ -21,6 +21,7 @@ from trainer.devices.opening import set_device
 from trainer.errors import ReportedError
 from trainer.logs.reporter import Logger
 from trainer.model.headed import HeadedBert
+from trainer.remote.remote_run import RemoteRun
 from trainer.tasks.choice import find_data_task, find_task
 from trainer.tasks.task import Task
 from trainer.update.row_norms import has_row_norms
@@ -67,7 +68,10 @@ def hold_whole_model(workers: Collective) -> ModelShare:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Worker:
-    """Everything that a worker needs to make an update. The model is on the device."""
+    """Everything that a worker needs to make an update. The model is on the device.
+
+    remote: the run's URLs, or None if all its directories are local.
+    """
 
     config: Config
     device: Device
@@ -75,6 +79,7 @@ class Worker:
     model_share: ModelShare
     task: Task
     model: HeadedBert
+    remote: RemoteRun | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +87,7 @@ class Runtime:
     """A worker before its model is built.
 
     Its methods do work on some or all workers, and end all workers if one of them fails.
+    remote: the run's URLs, or None if all its directories are local.
     loggers: further logs, which the caller of the run has made and which get everything that is logged. Only
         those of rank 0 are called.
     """
@@ -91,6 +97,7 @@ class Runtime:
     collective: Collective
     model_share: ModelShare
     task: Task
+    remote: RemoteRun | None = None
     loggers: tuple[Logger, ...] = ()
 
     @property
@@ -140,7 +147,12 @@ class Runtime:
     def log(self, message: str) -> None:
         """Print a line on standard error, on the worker with rank 0 only."""
         if self.collective.rank == 0:
-            say_error(f"trainer: {message}")
+            say_error(f"trainer: {self.remote.name_urls(message) if self.remote else message}")
+
+    def record_config(self) -> dict[str, Any]:
+        """Return the configuration as a checkpoint stores it: with URLs, not with this machine's copies."""
+        recorded = self.config.as_json()
+        return recorded if self.remote is None else self.remote.name_urls_of_keys(recorded)
 
     def on_rank_0(self, work: Callable[[], Any]) -> Any:
         """Call a function on rank 0 only, and return its result on every worker.

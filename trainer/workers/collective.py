@@ -5,6 +5,7 @@ or HCCL), for workers that torchrun or poprun started. The other uses Horovod, f
 started. They are imported only when they are needed.
 """
 
+import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -26,8 +27,12 @@ class Stopping:
         self._is_asked = False
         self._is_save_asked = False
 
+    asked_at: float | None = None
+    """When the workers were asked to stop, by this machine's monotonic clock. None if they were not."""
+
     def request(self) -> None:
         """Ask all workers to stop. A signal handler may call this, because it takes no lock."""
+        self.asked_at = self.asked_at or time.monotonic()
         self._is_asked = True
 
     def request_save(self) -> None:

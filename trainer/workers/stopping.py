@@ -17,6 +17,7 @@ nothing is sent.
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -116,6 +117,7 @@ class StopAgreement(Stopping):
     def request(self) -> None:
         # A signal handler must not wait for a lock, because the interrupted code may hold it. So it only puts
         # the request into a queue.
+        self.asked_at = self.asked_at or time.monotonic()
         self._requests.put("end")
 
     def request_save(self) -> None:
@@ -158,6 +160,8 @@ class StopAgreement(Stopping):
     def receive(self, message: str) -> None:
         """Act on a message from another worker. It begins with PREFIX."""
         purpose, word, *values = message.removeprefix(PREFIX).split()
+        if purpose == "end":
+            self.asked_at = self.asked_at or time.monotonic()
         with self._changed:
             self._rounds[purpose].receive(word, [int(value) for value in values], self._entered)
             self._changed.notify_all()

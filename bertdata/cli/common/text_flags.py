@@ -27,6 +27,7 @@ _METAVARS = {
     "text_field": "FIELD",
     "id_field": "FIELD",
     "language_field": "FIELD",
+    "keep_languages": "CODES",
     "max_record_bytes": "BYTES",
     "separator": "CHARACTER",
     "exclude": "FILE",
@@ -84,8 +85,11 @@ def add_part_settings(parser: argparse._ActionsContainer) -> None:
 
 
 def add_record_settings(parser: argparse._ActionsContainer) -> None:
-    """Add a flag for each field of ``RecordSettings``. If the user does not give it, its value is None."""
-    _add_flags(parser, fields(RecordSettings))
+    """Add --keep-languages and a flag for each field of ``RecordSettings``. If the user does not give a flag,
+    its value is None.
+    """
+    keep = [item for item in fields(SelectionSettings) if item.name == "keep_languages"]
+    _add_flags(parser, (*fields(RecordSettings), *keep))
 
 
 def _add_flags(parser: argparse._ActionsContainer, items: Iterable[Field[Any]]) -> None:

@@ -17,6 +17,7 @@ _WORDS = {
     "text.punkt.tables": "md5 of a table of Punkt",
     "text.recipe": "recipe of the parts",
     "text.language": "language of the text",
+    "text.language_field": "field that held the language of each record",
     "text.sentences": "how sentences were found",
     "tokenizer.kind": "kind of tokeniser",
     "tokenizer.file": "file of the tokeniser",

@@ -26,7 +26,13 @@ from bertdata.text.directory import TextDirectory
 from bertdata.text.numbered_piece import Duplicate, NumberedPiece, RecordPlace
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_plan import RecordPlan, plan_pieces
-from bertdata.text.record_text import HASH_BYTES, hash_text, make_bad_record_error, normalise_texts
+from bertdata.text.record_text import (
+    HASH_BYTES,
+    find_first_fault,
+    hash_text,
+    make_bad_record_error,
+    normalise_texts,
+)
 
 SCRATCH_NAME = "sorted/duplicates"
 """Name of the scratch file with the duplicates. It contains a slash, so it never equals the name of a part.
@@ -51,7 +57,7 @@ class PieceHashes(NamedTuple):
 
     entries: the entries (see HASH_ENTRY), one after another.
     taken: number of records in the piece. For JSON lines it is the number of lines, also of blank lines.
-    first_bad: first unusable record of the piece, or None.
+    first_bad: first record of the piece that ends a run unless bad records are skipped, or None.
     """
 
     entries: bytes
@@ -71,8 +77,7 @@ class PieceToHashes:
         entries = [
             HASH_ENTRY.pack(hash_text(body), work.file, work.number, record.number) for record, body in usable
         ]
-        first = min(bad, key=lambda one: one.number, default=None)
-        return PieceHashes(b"".join(entries), read.numbers, first)
+        return PieceHashes(b"".join(entries), read.numbers, find_first_fault(bad))
 
 
 def split_entries(entries: bytes) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_file_md5
 from bertdata.sources.find import find_files
+from bertdata.text.languages import find_language
 
 DEDUP = ("exact",)
 MOST_NGRAM_WORDS = 10_000
@@ -28,10 +29,16 @@ class EvaluationFile:
 class SelectionSettings:
     """Settings that select the documents for training.
 
-    First, documents that contain evaluation texts are left out (``exclude``). Then duplicates are left out
+    First, documents in other languages are left out (``keep_languages``), then documents that contain
+    evaluation texts (``exclude``), then duplicates
     (``dedup``). Of the remaining documents, a share is held out for evaluation (``eval_share``).
     """
 
+    keep_languages: str | None = setting(
+        None,
+        "languages to keep, by --language-field: ISO 639-1 codes separated by commas, such as de,en. Records "
+        "in other languages are left out and counted",
+    )
     exclude: tuple[EvaluationFile, ...] = setting(
         (),
         "evaluation set, in any input format: leave out documents that share --exclude-ngram consecutive "
@@ -59,6 +66,12 @@ class SelectionSettings:
             raise SettingsError(f"dedup is {self.dedup!r}, expected exact")
         if self.eval_share is not None:
             object.__setattr__(self, "eval_share", _parse_share(self.eval_share))
+        if self.keep_languages is not None:
+            object.__setattr__(self, "keep_languages", _parse_languages(self.keep_languages))
+
+    def keeps_language(self, code: str) -> bool:
+        """Return True if records in the language with this ISO 639-1 code are kept."""
+        return self.keep_languages is None or code in self.keep_languages.split(",")
 
     @property
     def hash_limit(self) -> int:
@@ -74,6 +87,8 @@ class SelectionSettings:
     def as_json(self) -> dict[str, Any]:
         """Return the settings that are in use (not None or empty), as a manifest stores them."""
         found: dict[str, Any] = {}
+        if self.keep_languages is not None:
+            found["keep_languages"] = self.keep_languages.split(",")
         if self.exclude:
             found["exclude"] = [{"name": one.name, "md5": one.md5} for one in self.exclude]
             found["exclude_ngram"] = self.exclude_ngram
@@ -96,6 +111,14 @@ def _parse_share(given: str) -> str:
     except InvalidOperation:
         pass
     raise SettingsError(f"eval_share is {given!r}, expected a share such as 1%, above 0% and below 100%")
+
+
+def _parse_languages(given: str) -> str:
+    """Check a list of languages, and return their ISO 639-1 codes in order, each once, separated by commas.
+
+    Raises SettingsError for an unknown language.
+    """
+    return ",".join(sorted({find_language(name.strip()).code for name in given.split(",")}))
 
 
 def find_evaluation_files(paths: Sequence[str]) -> tuple[EvaluationFile, ...]:

@@ -16,7 +16,7 @@ from bertdata.io.file_identity import identify_file, require_unchanged
 from bertdata.io.file_kind import refuse_other_kinds, suggest_utf8_remedy
 from bertdata.sources.kinds import SOURCE_KINDS
 from bertdata.text.record_plan import RecordPlan
-from bertdata.text.record_text import make_bad_record_error, normalise_texts
+from bertdata.text.record_text import find_first_fault, make_bad_record_error, normalise_texts
 
 SLICE_CHARACTERS = 1 << 16
 """Approximate number of characters in a slice, which is a piece of a document.
@@ -250,8 +250,8 @@ def _read_record_texts(plan: RecordPlan, on_read: Callable[[int], None]) -> Iter
         for piece in SOURCE_KINDS[kind].pieces(path, settings):
             read = piece.read(settings)
             good, bad = normalise_texts(read.records, plan.settings)
-            if bad and not settings.skip_bad_records:
-                raise make_bad_record_error(path, numbers, bad[0])
+            if (fault := find_first_fault(bad)) is not None and not settings.skip_bad_records:
+                raise make_bad_record_error(path, numbers, fault)
             yield from (body for _, body in good)
             numbers += read.numbers
             on_read(piece.bytes)

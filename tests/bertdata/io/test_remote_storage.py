@@ -380,6 +380,29 @@ def test_an_entry_that_the_manifest_does_not_have_is_kept(store, text, bertdata,
     assert store.names("out/unfinished") == [f"{part}.tfrecord.json"]
 
 
+@pytest.mark.parametrize("store", ["s3"], indirect=True)
+def test_a_conditional_write_writes_once(store):
+    """Google's emulator does not look at the condition, and writes twice."""
+    for path in (f"{store.url}/lock", "memory://bucket/lock"):
+        assert storage.create_remote_file(path, b"first") is True
+        assert storage.create_remote_file(path, b"second") is False
+        assert storage.read_bytes(path) == b"first"
+        assert abs(storage.read_modified_time(path) - time.time()) < 60
+        storage.remove(path)
+    with pytest.raises(MissingInputError, match="there is no bucket no-such-bucket"):
+        storage.create_remote_file("s3://no-such-bucket/lock", b"first")
+
+
+@one_store
+def test_a_file_is_copied_to_a_store_and_back(store, tmp_path):
+    (tmp_path / "file").write_bytes(LARGE)
+    storage.upload_copy(str(tmp_path / "file"), f"{store.url}/file")
+    storage.download_copy(f"{store.url}/file", str(tmp_path / "back"))
+    assert (tmp_path / "back").read_bytes() == LARGE == store.get("file")
+    with pytest.raises(MissingInputError, match=f"{store.url}/lost: no such file"):
+        storage.download_copy(f"{store.url}/lost", str(tmp_path / "lost"))
+
+
 def test_a_directory_is_removed_without_its_bucket_or_neighbours(store):
     for name in ("out/unfinished/a", "out/unfinished/b/c", "out/unfinished-too", "out/d"):
         store.put(name, b"x")
@@ -499,7 +522,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, scheme, package,
         storage.read_bytes(f"{scheme}://data/x")
     assert str(failure.value) == (
         f"{scheme}://data/x: {scheme}:// needs the package {package}: pip install {package}, "
-        f"or pip install '.[{extra}]' in bertdata's source tree"
+        f"or pip install --editable '.[{extra}]' in bertdata's source tree"
     )
 
 

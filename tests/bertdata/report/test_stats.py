@@ -378,7 +378,9 @@ def test_a_picture_without_matplotlib_names_the_package_before_any_work(
 ):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     outcome = bertdata("stats", made / "tfrecord", "--picture", tmp_path / "a.svg")
-    outcome.assert_one_error(2, "--picture needs the package matplotlib", "pip install '.[pictures]'")
+    outcome.assert_one_error(
+        2, "--picture needs the package matplotlib", "pip install --editable '.[pictures]'"
+    )
     assert bertdata("stats", made / "tfrecord", "--workers=1").status == 0
 
 

@@ -66,8 +66,17 @@ BAD_LINES = {
         "2001 bytes, expected at most 1000",
     ),
     "longer": (b'{"text": "' + b"a" * 99_000 + b'", "lang": "en"}', "too_long", "a line of more than"),
-    "German": (b'{"text": "Da.", "lang": "de-AT"}', "other_language", "is of language 'de-AT', expected en"),
-    "no language": (b'{"text": "Da."}', "malformed", "field 'lang' is missing or null"),
+    "unknown language": (
+        b'{"text": "Da.", "lang": "qq-AT"}',
+        "malformed",
+        "its language 'qq-AT' is unknown, expected an ISO 639-1 code: cs, da, de, el, en",
+    ),
+    "no language": (b'{"text": "Da."}', "malformed", "its field 'lang' is missing, null or empty"),
+    "a number as language": (
+        b'{"text": "Da.", "lang": 7}',
+        "malformed",
+        "field 'lang' is 7, expected a language",
+    ),
 }
 TEXTS = ("a.txt", "a.csv")
 SETTINGS = {"text_field": "text", "language_field": "lang", "max_record_bytes": 1000}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bertdata.errors import SettingsError, StorageError
+from bertdata.errors import StorageError
 from bertdata.io.terminal import format_duration
 from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
@@ -410,11 +410,6 @@ def test_logs_that_cannot_be_written_are_an_error_with_the_path(tmp_path):
     with pytest.raises(IsADirectoryError) as caught:  # which the command prints as one line
         reporter.update(record(1))
     assert caught.value.filename == str(tmp_path / "training.csv")
-
-
-def test_a_remote_directory_for_logs_is_refused():
-    with pytest.raises(SettingsError, match="gs://bucket/run, expected a local directory"):
-        make_reporter(Config.of(output_dir="gs://bucket/run"), COLUMNS, rank=0)
 
 
 def test_no_logs_leaves_the_terminal_only(tmp_path, capsys):

@@ -1,13 +1,19 @@
 """Configuration sections of a run: device and output, workers, and the starting point."""
 
+import re
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import require
+from bertdata.io.storage import is_remote
 from trainer.config.sections.section import Section, declare_common_key, declare_plugin_key
 
 CHECKPOINT_SIGNALS = ("USR1", "USR2", "HUP", "QUIT", "URG", "CONT")
 """Signals on which a run may be configured to write a checkpoint. The first is the default."""
+
+_DURATION = re.compile(r"^([0-9]*[1-9][0-9]*)(s|min|h)$")
+"""Pattern of a time such as 15min."""
+_UNIT_SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +21,9 @@ class RunSection(Section):
     """Keys about the device, the output directory, checkpoints and the length of a run."""
 
     do_train: bool = setting(True, "train; --no-do-train evaluates and predicts only")
-    output_dir: str | None = declare_common_key(None, "directory for checkpoints and logs")
+    output_dir: str | None = declare_common_key(
+        None, "directory for checkpoints and logs, on this machine or at a URL (s3://, gs://)"
+    )
     overwrite_output_dir: bool = setting(
         False,
         "start again in an output_dir that has a run: its checkpoints are removed, its log tables renamed",
@@ -50,19 +58,54 @@ class RunSection(Section):
     steps_this_run: int | None = declare_common_key(
         None, "stop after this many updates in this run (default: when steps is reached)", least=1
     )
-    checkpoint_every: int = declare_common_key(
+    checkpoint_every: int | str = declare_common_key(
         1000,
-        "number of updates between checkpoints; 0: only one checkpoint, at the end",
+        "number of updates between checkpoints, or the time between them (15min, 2h, 90s); 0: only one "
+        "checkpoint, at the end",
         least=0,
         by_phase=True,
     )
     keep_checkpoints: int = declare_common_key(5, "number of checkpoints to keep", least=1)
+    keep_local_checkpoints: int = setting(
+        2,
+        "with a URL as output_dir: number of checkpoints to keep on this machine, in the cache "
+        "(keep_checkpoints is the number at the URL)",
+        least=1,
+    )
     checkpoint_signal: str = setting(
         CHECKPOINT_SIGNALS[0],
         "signal that makes the run write a checkpoint and continue; TERM, HUP, Ctrl-C and others make it "
         "write a checkpoint and end",
         CHECKPOINT_SIGNALS,
     )
+
+    def __post_init__(self) -> None:
+        every = self.checkpoint_every
+        require(
+            not isinstance(every, str) or _DURATION.fullmatch(every) is not None,
+            f"checkpoint_every is {every!r}, expected a number of updates, or a time such as 15min or 2h",
+        )
+        super().__post_init__()
+
+    @property
+    def updates_between_checkpoints(self) -> int:
+        """Number of updates between two checkpoints. 0 if a time is set, or only the last one is written."""
+        return self.checkpoint_every if isinstance(self.checkpoint_every, int) else 0
+
+    @property
+    def seconds_between_checkpoints(self) -> float | None:
+        """Seconds between two checkpoints, or None if updates count."""
+        if isinstance(self.checkpoint_every, int):
+            return None
+        found = _DURATION.fullmatch(self.checkpoint_every)
+        assert found is not None
+        return int(found[1]) * _UNIT_SECONDS[found[2]]
+
+    def list_idle_keys(self) -> list[str]:
+        """Return the key that has no effect if output_dir is on this machine."""
+        return (
+            [] if self.output_dir is not None and is_remote(self.output_dir) else ["keep_local_checkpoints"]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

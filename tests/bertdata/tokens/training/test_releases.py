@@ -137,5 +137,5 @@ def test_tokenizers_before_the_range_is_refused_in_one_line(
     flags = ("--output", tmp_path / "t.json", "--size=1200", "--kind=bpe")
     outcome = finish(start("train-vocab", *corpus, *flags, environment=environment))
     outcome.assert_one_error(
-        2, "train-vocab needs tokenizers 0.20 or newer, found 0.19.1: pip install '.[vocab]'"
+        2, "train-vocab needs tokenizers 0.20 or newer, found 0.19.1: pip install --editable '.[vocab]'"
     )

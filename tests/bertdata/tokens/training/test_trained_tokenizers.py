@@ -304,7 +304,9 @@ def test_a_release_that_is_too_old_is_refused_in_one_line(
     )
     flags = ("--output", tmp_path / "t.json", "--size=1200", "--kind=unigram")
     outcome = bertdata("train-vocab", *corpus, *flags)
-    outcome.assert_one_error(2, f"needs {package} 0.2", "or newer, found 0.1", "pip install '.[vocab]'")
+    outcome.assert_one_error(
+        2, f"needs {package} 0.2", "or newer, found 0.1", "pip install --editable '.[vocab]'"
+    )
     assert files_below(tmp_path) == []
 
 

@@ -1,0 +1,315 @@
+"""Uploading a run's working directory to its URL, in the background and while the training goes on.
+
+One thread does everything, one checkpoint after the other:
+
+1. It looks for a new checkpoint in the working directory. There it appears whole, by a rename.
+2. It makes hard links to its files, so that the training may remove the checkpoint in the meantime.
+3. It uploads the files, then the logs, and last ``state.json``, with which the checkpoint counts.
+4. It removes the oldest checkpoints of this phase from the store.
+
+If uploads are slower than the training, the newest checkpoint is uploaded first, and those that the training
+has removed by then are left out. What fails is tried again, and files that have been uploaded are not sent
+again.
+"""
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bertdata.errors import BertDataError, StorageError
+from bertdata.io import storage
+from bertdata.io.directory_protocol import UNFINISHED
+from bertdata.io.json_text import parse_json_text
+from trainer.remote.retries import is_refused, repeat
+from trainer.remote.stored_run import (
+    CHECKPOINTS,
+    STATE,
+    StoredRun,
+    name_checkpoint,
+    remove_checkpoint,
+)
+
+LINKS = "uploading"
+"""Folder of the working directory with hard links to the files of the checkpoint that is being uploaded."""
+NOT_LOGS = (CHECKPOINTS, UNFINISHED, LINKS, "features")
+"""Folders of a run's directory that are not uploaded with the logs. Features are made again from the files of
+the task.
+"""
+LOOK_SECONDS = 0.5
+"""Seconds between two looks for a new checkpoint."""
+REST_SECONDS = 30.0
+"""Seconds after an upload has failed, all attempts included, until it is tried again."""
+LAST_ROUNDS = 5
+"""How often the uploads that are left at the end of a run are tried, each with all attempts and with
+REST_SECONDS between them, until they count as failed.
+"""
+
+
+class LogFiles:
+    """The logs and other small files of a working directory, and which of them the store has already.
+
+    are_stored: True if the files that are there now have come from the store.
+    """
+
+    def __init__(self, folder: Path, url: str, *, are_stored: bool = True) -> None:
+        self._folder, self._url = folder, url
+        self._sent = self._list_versions() if are_stored else {}
+
+    def upload_changed(self) -> None:
+        """Upload the files that have changed since the last call. StorageError if one cannot be uploaded."""
+        for name, version in self._list_versions().items():
+            if self._sent.get(name) != version:
+                repeat(partial(self._upload, name))
+                self._sent[name] = version
+
+    def list_changed(self) -> list[str]:
+        """Return the names of the files that have changed and are not in the store."""
+        return [name for name, version in self._list_versions().items() if self._sent.get(name) != version]
+
+    def _upload(self, name: str) -> None:
+        """Upload a copy of a file as it is now, because a log may grow during the upload."""
+        with (
+            suppress(FileNotFoundError),
+            (self._folder / name).open("rb") as file,
+            storage.open_output(storage.join(self._url, name)) as output,
+        ):
+            shutil.copyfileobj(file, output)
+
+    def _list_versions(self) -> dict[str, tuple[int, int]]:
+        """Return size and time of each log file, by its name relative to the working directory."""
+        found = {}
+        for top in sorted(self._folder.iterdir()) if self._folder.is_dir() else []:
+            if top.name in NOT_LOGS:
+                continue
+            for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
+                with suppress(OSError):
+                    if path.is_file() and not storage.is_growing_name(path.name):
+                        status = path.stat()
+                        name = str(path.relative_to(self._folder))
+                        found[name] = (status.st_size, status.st_mtime_ns)
+        return found
+
+
+class Uploader:
+    """Uploads checkpoints and logs of a run from its working directory, in a thread.
+
+    folder: the working directory.
+    url: directory of the run in the store.
+    keep: number of checkpoints of a phase that are kept in the store.
+    log: function that prints a line.
+    has_logs: True if the logs in the working directory have come from the store.
+    """
+
+    def __init__(
+        self, folder: Path, url: str, keep: int, log: Callable[[str], None], *, has_logs: bool = True
+    ) -> None:
+        self._folder, self._url, self._keep, self._log = folder, url, keep, log
+        self._logs = LogFiles(folder, url, are_stored=has_logs)
+        # number of each checkpoint that the store has, with the bytes of its state.json
+        self._stored: dict[int, bytes] = {}
+        self._sent: set[tuple[bytes, str]] = set()
+        self._ends = threading.Event()
+        self._failure: Exception | None = None
+        self._lost = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def note_stored(self, number: int, state: bytes) -> None:
+        """Note that the store has a checkpoint already.
+
+        number: number of the checkpoint.
+        state: content of its state.json.
+        """
+        self._stored[number] = state
+
+    def begin(self, later_than: int | None) -> None:
+        """Begin to upload, when the run has been accepted and is about to make its first update.
+
+        Checkpoints in the store after ``later_than`` are removed, as in a local directory.
+        later_than: number of the checkpoint that the run continues from. None removes nothing.
+        """
+        if later_than is not None:
+            for number, checkpoint in StoredRun.read(self._url).checkpoints.items():
+                if number > later_than:
+                    remove_checkpoint(checkpoint)
+                    self._stored.pop(number, None)
+        if not self._thread.is_alive():
+            self._thread.start()
+
+    @property
+    def has_begun(self) -> bool:
+        return self._thread.ident is not None
+
+    def stop_at_once(self) -> None:
+        """End without another upload, because another run writes to the store now."""
+        self._lost = True
+        self._ends.set()
+
+    def end(self) -> None:
+        """Ask the thread to upload what is left and then to end. Does not wait."""
+        self._ends.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the thread has ended, at most so many seconds. Return True if it has ended."""
+        if self.has_begun:
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def list_missing(self) -> list[str]:
+        """Return what the store lacks, in words: the newest checkpoint, logs. [] if nothing is missing."""
+        if not self.has_begun:
+            return []
+        missing = [f"checkpoint {number}" for number in self._list_due()]
+        return missing + (["logs"] if self._logs.list_changed() else [])
+
+    def has_copy_of_newest(self) -> bool:
+        """Return True if the newest checkpoint of the store is also in the working directory."""
+        return bool(self._stored) and max(self._stored) in self._read_states()
+
+    @property
+    def failure(self) -> Exception | None:
+        """The error of the last upload, or None if it succeeded."""
+        return self._failure
+
+    def _run(self) -> None:
+        """Upload until the end of the run. This runs in a thread."""
+        while not self._ends.wait(LOOK_SECONDS):
+            if not self._upload_new():
+                self._ends.wait(REST_SECONDS)
+        for left in reversed(range(LAST_ROUNDS)):
+            if self._lost or self._upload_new(is_last=True):
+                break
+            if self._failure is not None and is_refused(self._failure):
+                break
+            if left:
+                time.sleep(REST_SECONDS)
+        shutil.rmtree(self._folder / LINKS, ignore_errors=True)
+
+    def _upload_new(self, *, is_last: bool = False) -> bool:
+        """Upload new checkpoints, and with the last of them the logs. Return False if that has failed.
+
+        is_last: upload the logs without a new checkpoint too.
+        """
+        try:
+            # The newest first: it is the one that counts if this machine is taken away.
+            while not self._lost and (due := self._list_due()):
+                self._upload_checkpoint(due[0])
+            if is_last:
+                self._logs.upload_changed()
+        except (BertDataError, OSError) as error:
+            if str(error) != str(self._failure):
+                goes_on = "" if self._ends.is_set() else "training goes on, and "
+                self._log(f"warning: {error}; {goes_on}the upload is tried again")
+            self._failure = error
+            return False
+        self._failure = None
+        return True
+
+    def _list_due(self) -> list[int]:
+        """Return the numbers of the checkpoints that the store lacks, the newest first.
+
+        These are the newest ``keep`` of the phase, and the last one of an earlier phase. The list is empty if
+        there are none in the working directory.
+        """
+        states = self._read_states()
+        if not states:
+            return []
+        newest = max(states)
+        start = int(parse_json_text(states[newest]).get("phase_start", 0))
+        of_phase = sorted((number for number in states if number > start), reverse=True)
+        wanted = [*of_phase[: self._keep], start]
+        return [
+            number for number in wanted if number in states and self._stored.get(number) != states[number]
+        ]
+
+    def _read_states(self) -> dict[int, bytes]:
+        """Return the content of state.json of each checkpoint in the working directory, by number."""
+        found = {}
+        for path in (self._folder / CHECKPOINTS).glob(f"step-*/{STATE}"):
+            with suppress(OSError):  # it has just been removed
+                if path.parent.name[5:].isdecimal():
+                    found[int(path.parent.name[5:])] = path.read_bytes()
+        return found
+
+    def _upload_checkpoint(self, number: int) -> None:
+        """Upload one checkpoint with the logs, then remove old ones from the store."""
+        begun, links = time.monotonic(), self._link(number)
+        if links is None:
+            return
+        state = (links / STATE).read_bytes()
+        there = StoredRun.read(self._url).checkpoints.get(number)
+        url = storage.join(self._url, f"{CHECKPOINTS}/{name_checkpoint(number)}")
+        if there is not None and STATE in there.names:
+            if repeat(lambda: storage.read_bytes(storage.join(url, STATE))) == state:
+                self._stored[number] = state
+                return
+            remove_checkpoint(there)
+        files = sorted(path for path in links.rglob("*") if path.is_file() and path.name != STATE)
+        for path in files:
+            name = str(path.relative_to(links))
+            if (state, name) not in self._sent:
+                repeat(partial(storage.upload_copy, str(path), storage.join(url, name)))
+                self._sent.add((state, name))
+        self._logs.upload_changed()
+        if self._lost:
+            return
+        repeat(partial(storage.upload_copy, str(links / STATE), storage.join(url, STATE)))
+        self._stored[number] = state
+        self._sent = {sent for sent in self._sent if sent[0] != state}
+        size = sum(path.stat().st_size for path in (*files, links / STATE))
+        shutil.rmtree(links, ignore_errors=True)
+        seconds = time.monotonic() - begun
+        self._log(f"checkpoint {number} is in {self._url}: {size / 1e6:,.1f} MB in {seconds:.1f} s")
+        self._remove_old(number, parse_json_text(state))
+
+    def _link(self, number: int) -> Path | None:
+        """Make hard links to a checkpoint's files, and return their folder. None if it has been removed."""
+        source = self._folder / CHECKPOINTS / name_checkpoint(number)
+        links = self._folder / LINKS / source.name
+        growing = links.with_name("growing")
+        try:
+            if links.is_dir() and (links / STATE).read_bytes() == (source / STATE).read_bytes():
+                return links
+            for old in (links, growing):
+                shutil.rmtree(old, ignore_errors=True)
+            shutil.copytree(source, growing, copy_function=_link_or_copy)
+            growing.rename(links)
+        except (OSError, shutil.Error) as error:
+            if not source.is_dir():
+                return None
+            raise StorageError(f"{links}: {error}") from None
+        return links
+
+    def _remove_old(self, number: int, state: Mapping[str, Any]) -> None:
+        """Remove checkpoints of the phase from the store until ``keep`` are left, and what is half there.
+
+        A failure is only a warning: the checkpoint that was just uploaded counts.
+        number: number of the checkpoint that was just uploaded.
+        """
+        phase_start = int(state.get("phase_start", 0))
+        try:
+            there = StoredRun.read(self._url).checkpoints
+            newest = max(number, *self._stored)
+            of_phase = [one for one in there.values() if phase_start < one.number <= newest]
+            half = [one for one in of_phase if STATE not in one.names]
+            whole = [one for one in of_phase if STATE in one.names]
+            for old in (*half, *whole[: -self._keep]):
+                remove_checkpoint(old)
+                self._stored.pop(old.number, None)
+        except BertDataError as error:
+            self._log(f"warning: old checkpoints are not removed: {error}")
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    """Make a hard link to a file, or a copy on a file system without hard links."""
+    try:
+        os.link(source, target)
+    except FileNotFoundError:  # the checkpoint is being removed
+        raise
+    except OSError:
+        shutil.copyfile(source, target)
