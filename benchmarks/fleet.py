@@ -1,9 +1,10 @@
 """Simulation of the reading of 1 to 4,096 workers: ``python -m benchmarks.fleet``.
 
 For each number of workers and machines, it asks the loader's own code (``trainer.data.order`` and
-``trainer.data.streams``) which files each worker needs in an epoch. It does so for the order of earlier
-versions, which reads 8 whole files at a time (``--open-files 8``), and for the default. No file is read in
-this simulation, and no formula stands for the loader.
+``trainer.data.streams``) which files each worker needs in an epoch. It does so for the default, which reads 8
+whole files at a time, and for streams (``--open-files auto``). No file is read in this simulation, and no
+formula stands for the loader. Not every worker and update is asked: _SAMPLED_MACHINES machines and
+_SAMPLED_PLACES places of the epoch are.
 
 Two datasets are simulated: English Wikipedia in 500 files, and 1 TB of text in 37,000 files. Their lengths
 are those of 16,279,552 sequences of Wikipedia that were published with Graphcore's article on packing. The
@@ -222,7 +223,7 @@ def count_checkpoint_bytes(settings: dict[str, int]) -> int:
 
 
 def main() -> None:
-    """Print the table of each dataset, before and after, and the sizes of checkpoints."""
+    """Print the table of each dataset, for both ways of reading, and the sizes of checkpoints."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--batch-size", type=int, default=128, help="examples of a worker in an update")
     parser.add_argument("--machines", type=int, nargs="*", default=MACHINES, help="numbers of machines")
@@ -237,14 +238,14 @@ def main() -> None:
     for name, count in DATASETS.items():
         rows, rest = divmod(sum(histogram), DATASETS["English Wikipedia"])
         files = [(f"part-{number:05}.tfrecord", rows + (number < rest)) for number in range(count)]
-        default = choose_reading(None, count, is_shareable=True)
+        streams = choose_reading("auto", count, is_shareable=True)
         gigabytes = rows * cost.stored / 1e9
         print(f"\n{name}: {count:,} files of {rows:,} examples, {count * gigabytes:,.0f} GB")
-        print(f"default: {default.open_files} streams, chunks of {default.chunk_rows} examples")
+        print(f"{streams.open_files} streams, chunks of {streams.chunk_rows} examples")
         print(f"{'':>17}{'order':<9}{'reads':>8}{'GB a machine':>14}{'files a worker':>16}"
               f"{'cores':>8}{'MB a worker':>13}")  # fmt: skip
         for machines, workers in [(1, 1), *((one, one * WORKERS_OF_A_MACHINE) for one in given.machines)]:
-            for title, reading in (("8 whole", Reading(8)), ("default", default)):
+            for title, reading in (("8 whole", Reading(8)), ("streams", streams)):
                 found = simulate(files, reading, machines, workers, given.batch_size)
                 seconds = count * rows / (workers * SEQUENCES_A_SECOND)
                 cores = found.of_worker * rows * cost.seconds / seconds

@@ -45,13 +45,6 @@ _LARGEST_NUMBER = 1e15
 of seconds or bytes.
 """
 
-_DOOR_KEYS = {"unverified": True, "open_files": 8}
-"""Keys of the configuration that have other defaults under another program's command line.
-
-The data of other programs have no manifest with md5s. Eight files are read at the same time, each whole,
-because those programs too read whole files.
-"""
-
 _EVALUATION_KEYS = (
     "device",
     "eval_data",
@@ -134,8 +127,8 @@ def _override_keys(
     """Override keys that follow from another program's command line by flags of this trainer.
 
     Return the keys of each phase, and warnings about flags that contradict the command line. If a flag has
-    two values, phase 1 gets the first and phase 2 the second. The keys of ``_DOOR_KEYS`` have other
-    defaults than usual.
+    two values, phase 1 gets the first and phase 2 the second. The key ``unverified`` is true by default,
+    because the data of other programs have no manifest with md5s.
     phases: for each phase, the configuration keys that the other program's command line stands for.
     arguments: flags of this trainer, which follow ``--``.
     """
@@ -150,7 +143,7 @@ def _override_keys(
     for number, keys in zip(numbers, phases, strict=True):
         upper = read_keys(select_phase_values(flags, number, number))
         lower, lines = drop_keys_of_model_file(keys, upper, "the program's command line")
-        changed.append(merge_length_keys({**_DOOR_KEYS, **lower}, upper))
+        changed.append(merge_length_keys({"unverified": True, **lower}, upper))
         contradictions += lines
     return changed, contradictions
 

@@ -17,7 +17,7 @@ from bertdata.errors import DatasetError
 from trainer.data.batches import Batch, Form, Prepare
 from trainer.data.decoder import ChunkDecoder, Decoder
 from trainer.data.examples import GatheredExamples, Rows, gather_examples
-from trainer.data.mixture import MixedOrder
+from trainer.data.mixture import bind_mixed_order
 from trainer.data.order import Dealer, Order, Position, WorkerRows
 from trainer.data.streams import Reading, StreamDealer, StreamOrder
 
@@ -120,15 +120,12 @@ class Loader(Prefetcher[Update]):
         assert min(batch_size, accumulation, open_files) > 0 <= rank < workers
         data = rows.data
         # The order is the same on every worker. A mixture has an order for each source.
-        dealer_class: type[Dealer] = Dealer
         if chunk_rows:
             assert rows.is_shareable
             order: Order = StreamOrder(data.file_rows, seed=seed, reading=Reading(open_files, chunk_rows))
-            dealer_class = StreamDealer
-        elif data.sources:
-            order = MixedOrder(data.file_rows, sources=data.sources, seed=seed, open_files=open_files)
         else:
-            order = Order(data.file_rows, seed=seed, open_files=open_files)
+            make_order = bind_mixed_order(data.sources) if data.sources else Order
+            order = make_order(data.file_rows, seed=seed, open_files=open_files)
         open_files *= max(1, len(data.sources))
         start, total, files = Position(*position), order.examples, sum(rows > 0 for _, rows in data.file_rows)
         if not (start.epoch >= 0 and 0 <= start.examples < total):
@@ -148,7 +145,8 @@ class Loader(Prefetcher[Update]):
         # files are decoded. It is about a quarter of each open file, or of each open chunk.
         at_once = _STREAM_ROWS_AT_ONCE if chunk_rows else _ROWS_AT_ONCE
         piece_rows = min(total // files, chunk_rows or total)
-        self.dealer = dealer_class(
+        dealer_class = StreamDealer if chunk_rows else Dealer
+        self._dealer: Dealer = dealer_class(
             order=order,
             lengths=self._decoder.lengths,
             by_lengths=rows.by_lengths,
@@ -160,22 +158,13 @@ class Loader(Prefetcher[Update]):
             most_rows=min(max(at_once, 2 * open_files), total // workers),
             ahead=min(open_files, files) * piece_rows // 4,
         )
-        found = self.find_rows(self.dealer, start, first_update)
+        found = self.find_rows(self._dealer, start, first_update)
         super().__init__(self._updates(found, first_update), _PREFETCHED_UPDATES)
 
-    @property
-    def open_files(self) -> int:
-        """The number of files that all workers together read at the same time."""
-        return self.dealer.order.queues
-
-    def count_open_files(self) -> int:
-        """Return how many of the open files this worker reads.
-
-        Rows that are packed or sorted while loading may come from each of them.
-        """
-        if not self._rows.is_shareable:
-            return self.open_files
-        return self.dealer.count_open_files(self._start)
+    def count_own_streams(self) -> int:
+        """Return how many streams this worker reads. ``chunk_rows`` must not be 0."""
+        assert isinstance(self._dealer, StreamDealer)
+        return self._dealer.count_own_streams(self._start)
 
     def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[WorkerRows]:
         """Yield the rows of this worker, a few updates at a time, without end.

@@ -9,6 +9,7 @@ rows.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -41,7 +42,6 @@ class MixedOrder(Order):
         ]
         self._turns = find_turns(tuple(source.weight for source in sources))
         self._kept = np.arange(open_files)
-        self.queues = sum(order.queues for order in self._orders)
         self.examples = sum(order.examples for order in self._orders)
 
     def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
@@ -74,3 +74,10 @@ class MixedOrder(Order):
         """Return for each source how many of its epochs, as a fraction, lie before a place in the mixture."""
         counts = self._turns.count_turns(place).tolist()
         return [count / order.examples for count, order in zip(counts, self._orders, strict=True)]
+
+
+def bind_mixed_order(sources: Sequence[SourceShare]) -> partial[MixedOrder]:
+    """Return a function that makes the ``MixedOrder`` of these sources. It takes the same arguments as
+    ``Order``.
+    """
+    return partial(MixedOrder, sources=sources)

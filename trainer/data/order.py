@@ -361,15 +361,6 @@ class Dealer:
                 positions=positions,
             )
 
-    def count_open_files(self, position: Position) -> int:
-        """Return how many files this worker reads at the same time, from a position in the data on."""
-        found = set[int]()
-        # Every queue has had its turn after this number of updates.
-        for _ in range(-(-self.order.queues // self.update_rows)):
-            found.update(part.file for part in self.order.find(position, self.offsets.ravel()))
-            position = self.order.advance(position, self.update_rows)
-        return len(found)
-
     def _find_own(self, found: list[FileRows], shape: tuple[int, ...]) -> list[FileRows]:
         """Select the rows of this worker's micro-batches from the rows of its groups.
 

@@ -70,18 +70,19 @@ class Reading(NamedTuple):
 
 
 WHOLE_FILES = Reading(8)
-"""The default of earlier versions, and still the default where reading cannot be shared out."""
+"""The default, also where streams are asked for but reading cannot be shared out."""
 
 
-def choose_reading(open_files: int | None, files: int, *, is_shareable: bool) -> Reading:
+def choose_reading(open_files: int | str, files: int, *, is_shareable: bool) -> Reading:
     """Choose how the files of a dataset are read.
 
-    open_files: the configured number of open files, with which files are read whole. None: choose it.
+    open_files: the configured number of open files, with which files are read whole. "auto": streams, whose
+    number follows from the number of files.
     files: number of files that are not empty.
     is_shareable: False if the rows of a worker come from all files, for example because they are packed
     while loading.
     """
-    if open_files is not None:
+    if isinstance(open_files, int):
         return Reading(open_files)
     # Few files have no streams, because there is little to share out.
     if files <= WHOLE_FILES.open_files or not is_shareable:
@@ -100,16 +101,15 @@ def count_streams(files: int) -> int:
     return _MOST_STREAMS if each > _MANY_FILES else -(-files // each)
 
 
-def describe_reading(files: int, open_files: int, chunk_rows: int, counts: Sequence[int]) -> str:
-    """Return a line for the log about how files are read, and which of them each worker reads.
+def describe_streams(files: int, open_files: int, chunk_rows: int, counts: Sequence[int]) -> str:
+    """Return a line for the log about how files are read as streams, and which of them each worker reads.
 
     files: number of files that are not empty.
-    open_files: number of files that are read at the same time.
-    chunk_rows: size of the chunks in which they are read, or 0 if they are read whole.
+    open_files: number of files that are read at the same time, which is the number of streams.
+    chunk_rows: size of the chunks in which they are read.
     counts: for each worker, how many of the open files it reads.
     """
-    how = f"in chunks of {chunk_rows} rows" if chunk_rows else "each whole"
-    line = f"reading {open_files} of {files} files at the same time, {how}"
+    line = f"reading {open_files} of {files} files at the same time, in chunks of {chunk_rows} rows"
     if len(counts) == 1:
         return line
     least, most = min(counts), max(counts)
@@ -438,8 +438,8 @@ class StreamDealer(Dealer):
             ]
         )
 
-    def count_open_files(self, position: Position) -> int:
-        """Return how many files this worker reads at the same time, from a position in the data on."""
+    def count_own_streams(self, position: Position) -> int:
+        """Return how many of the streams this worker reads, from a position in the data on."""
         found, order = set[int](), self.order
         assert isinstance(order, StreamOrder)
         size = self.update_rows

@@ -58,9 +58,8 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     if (path := find_resumed_checkpoint(config)) is not None:
         state = read_state(path)
         if state.phase == fresh.phase:
-            # Unless the user gives a number of open files, the run goes on with that of the checkpoint.
-            is_given = config.data.open_files is not None
-            reading = ("open_files", "chunk_rows") if is_given else ()
+            # With open_files auto, the run goes on with the number and the chunks of the checkpoint.
+            reading = () if config.data.open_files == "auto" else ("open_files", "chunk_rows")
             check_fits(path, state, fresh, "data", "order", "seed", *reading, "optimiser")
             check_position(path, state, config)
             check_steps(path, state, config)

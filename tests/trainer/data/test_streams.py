@@ -200,10 +200,10 @@ def test_more_workers_than_files_read_one_or_two_files_each():
 def test_the_number_of_streams_follows_from_the_number_of_files():
     found = {files: count_streams(files) for files in (9, 500, 512, 700, 2048, 37000)}
     assert found == {9: 9, 500: 500, 512: 512, 700: 350, 2048: 512, 37000: 512}
-    assert choose_reading(None, 500, is_shareable=True) == Reading(500, CHUNK_ROWS)
-    # few files, rows that come from all files, and a configured number: the order of earlier versions
-    assert choose_reading(None, 8, is_shareable=True) == Reading(8)
-    assert choose_reading(None, 500, is_shareable=False) == Reading(8)
+    assert choose_reading("auto", 500, is_shareable=True) == Reading(500, CHUNK_ROWS)
+    # few files, rows that come from all files, and a configured number: whole files
+    assert choose_reading("auto", 8, is_shareable=True) == Reading(8)
+    assert choose_reading("auto", 500, is_shareable=False) == Reading(8)
     assert choose_reading(12, 500, is_shareable=True) == Reading(12)
 
 

@@ -97,7 +97,6 @@ def test_the_readmes_first_command_is_graphcores_lamb_on_128_examples():
         "output_dir": "./checkpoint/phase1",
         "train_data": "./Datasets/sample.tfrecord",
         "unverified": True,
-        "open_files": 8,
         "device_options": IPU,
     }
     assert_equal(phase, wanted)

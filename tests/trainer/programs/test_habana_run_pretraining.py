@@ -70,7 +70,6 @@ def test_a_command_without_more_has_the_program_s_defaults(given):
         "resume": False,
         "phase2": False,
         "unverified": True,
-        "open_files": 8,
         "allreduce_post_accumulation": True,
         "allreduce_post_accumulation_fp16": False,
     }

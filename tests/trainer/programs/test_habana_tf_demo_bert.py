@@ -55,7 +55,6 @@ def test_eight_workers_train_both_phases_with_the_program_s_values():
         "start_moments": False,
         "resume": False,
         "unverified": True,
-        "open_files": 8,
     }
     assert_equal(first, common)
     assert_equal(second, common)

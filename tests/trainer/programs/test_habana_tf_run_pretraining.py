@@ -63,7 +63,6 @@ def test_a_command_without_more_has_the_program_s_defaults(given):
         "start_from_ckpt": None,
         "phase2": False,
         "unverified": True,
-        "open_files": 8,
     }
     assert_equal(phase([*given, "--do_train"]), wanted)
 

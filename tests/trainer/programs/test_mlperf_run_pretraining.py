@@ -73,7 +73,6 @@ def test_defaults_are_the_programs():
         "start_from_ckpt": None,
         "resume": False,
         "unverified": True,
-        "open_files": 8,
         "gelu": "tanh",
         "hidden_act": "gelu",
         "eval_data": None,

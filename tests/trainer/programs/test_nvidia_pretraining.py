@@ -60,7 +60,7 @@ def test_the_published_phases_train_on_65536_and_32768_examples_an_update(eight_
     common |= {"clipping": "per_update", "max_grad_norm": 1.0, "lr_schedule": "nvidia-poly", "power": 0.5}
     common |= {"allreduce_post_accumulation": True, "allreduce_post_accumulation_fp16": True}
     common |= {"init_loss_scale": 1048576.0, "loss_scaling": 0.0, "checkpoint_every": 200, "seed": 42}
-    common |= {"keep_checkpoints": 3, "log_every": 1, "eval_data": None, "unverified": True, "open_files": 8}
+    common |= {"keep_checkpoints": 3, "log_every": 1, "eval_data": None, "unverified": True}
     common |= {"output_dir": "results/checkpoints", "json_summary": "results/dllogger.json"}
     assert_equal(one, common | {"batch_size": 64, "accumulation": 128, "update_examples": 65536})
     assert_equal(one, {"steps": 7038, "warmup": 0.2843, "base_learning_rate": 6e-3, "phase2": False})

@@ -51,7 +51,7 @@ def test_variables_set_batches_of_a_process_steps_rate_and_limits(monkeypatch):
     wanted = {"batch_size": 8, "accumulation": 2, "update_examples": 64, "world_size": 4, "dist": True}
     wanted |= {"steps": 7000, "base_learning_rate": 2e-4, "precision": "fp32", "hidden_size": 64}
     wanted |= {"min_micro_batches": 2, "max_micro_batches": 8, "memory_margin": 0.2, "gelu": "exact"}
-    wanted |= {"decay_skips": ["bias", "gamma", "beta", "LayerNorm"], "unverified": True, "open_files": 8}
+    wanted |= {"decay_skips": ["bias", "gamma", "beta", "LayerNorm"], "unverified": True}
     name = "rannc_NP4_P1BS16_P1ACC2_P1STEPS7000_P2BS4_P2ACC1_P2STEPS100000_PRECfp32"
     assert_equal(one, wanted | {"output_dir": f"/code/results/{name}/checkpoints"})
     assert_equal(two, {"batch_size": 4, "update_examples": 16, "phase2": True, "phase1_end_step": 7000})
