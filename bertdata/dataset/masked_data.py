@@ -73,7 +73,11 @@ class MaskedData(OpenedDataset):
 
         first: number of the batch's first example in the shard.
         """
-        before = self.source.examples_before[self.shards.index(shard)]
+        # ``shard`` may be a copy that says which version of its file was checked, so only the name and the
+        # path are compared.
+        place = shard.name, shard.path
+        number = next(i for i, one in enumerate(self.shards) if (one.name, one.path) == place)
+        before = self.source.examples_before[number]
         of_shard = np.arange(first, first + len(batch), dtype=np.uint64)
         keys, numbers = self.masker.streams(self.seed, self.epoch, shard.name, before, of_shard)
         draws = Draws(keys=keys, numbers=numbers, rates=np.full(len(batch), self.rate))

@@ -26,7 +26,7 @@ from bertdata.shards.framing import (
 )
 from bertdata.shards.protocol import ShardReader, Sink
 
-BLOCK_BYTES = 1 << 22
+BLOCK_BYTES = 1 << 20  # small, because a trainer may have hundreds of files open
 _PIECE_RECORDS = 16
 
 

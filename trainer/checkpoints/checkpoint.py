@@ -65,6 +65,8 @@ class State:
     data: str | None = None  # digest of the dataset that position refers to
     seed: int
     open_files: int
+    # size of the chunks in which files are read, or 0 if they are read whole (trainer.data.streams)
+    chunk_rows: int = 0
     optimiser: str
     task: str = ""  # name of the learned task. "" if unknown, in converted or older checkpoints
     # token ids in the longest sequence that the model was trained on, or None if unknown
@@ -107,6 +109,8 @@ def make_initial_state(
     order: str = "as stored",
     task: str = "",
     longest: int | None = None,
+    open_files: int = 8,
+    chunk_rows: int = 0,
 ) -> State:
     """Return the state of a run before its first update.
 
@@ -114,6 +118,8 @@ def make_initial_state(
     order: text about the order of the training rows, from ``Rows.describe``.
     task: name of the task to learn.
     longest: token ids in the longest sequence of the training data, or None if unknown.
+    open_files: number of files that are read at the same time.
+    chunk_rows: size of the chunks in which they are read, or 0 if they are read whole.
     """
     return State(
         phase=config.phase,
@@ -122,7 +128,8 @@ def make_initial_state(
         task=task,
         longest=longest,
         seed=config.data.seed,
-        open_files=config.data.open_files,
+        open_files=open_files,
+        chunk_rows=chunk_rows,
         optimiser=config.update.optimiser,
         model=model.as_json(),
         config=config.as_json(),

@@ -25,6 +25,7 @@ _REASONS = {
     "order": _ANOTHER_ORDER,
     "seed": _ANOTHER_ORDER,
     "open_files": _ANOTHER_ORDER,
+    "chunk_rows": _ANOTHER_ORDER,
     "optimiser": "its moments do not fit",
 }
 _SAID_ELSEWHERE = (
@@ -55,6 +56,9 @@ def check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
             difference = f"its {name} is {found.get(name)}, this one's {wanted}"
             if name == "data":
                 difference = f"its data is {_describe_data(state)}, this one's {_describe_data(fresh)}"
+            elif name in ("open_files", "chunk_rows"):
+                here, there = _describe_open_files(fresh), _describe_open_files(state)
+                difference = f"its open_files is {there}, this one's {here}"
             reason = _REASONS.get(name, "its weights do not fit")
             raise CheckpointError(f"{path}: belongs to another run: {difference}; {reason}")
 
@@ -102,6 +106,11 @@ def describe_changed_settings(state: State, config: Config, update_examples: int
 def _format_value(value: object) -> object:
     """Return a setting's value in the way that messages show it."""
     return "not given" if value is None else value
+
+
+def _describe_open_files(state: State) -> str:
+    """Return the setting with which files are read as the state says."""
+    return f"auto ({state.open_files} streams)" if state.chunk_rows else str(state.open_files)
 
 
 def _describe_data(state: State) -> str:

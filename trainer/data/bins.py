@@ -193,6 +193,7 @@ class RowsFromBins(Rows):
     """
 
     bins: int = 2
+    is_shareable = False
 
     def __post_init__(self) -> None:
         data = self.data

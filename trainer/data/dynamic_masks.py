@@ -112,13 +112,13 @@ class UnmaskedData(OpenedDataset):
         # Each example has its own stream of random numbers, found from seed, epoch, shard and place in the
         # shard. So its masks do not depend on the number of workers, and are the same after a resume.
         keys, numbers = np.empty((2, len(gathered)), np.uint64)
-        for part, (_, taken, places) in zip(own.parts, pieces, strict=True):
+        for part, (held, taken, places) in zip(own.parts, pieces, strict=True):
             keys[places], numbers[places] = masker.streams(
                 self.masked.seed,
                 part.epoch + masker.first_epoch,
                 self.shards[part.file].name,
                 before[part.file],
-                taken.astype(np.uint64),
+                (taken + held.first_example).astype(np.uint64),
             )
         starts = np.arange(len(gathered), dtype=np.int64) * gathered.ids.shape[1]
         draws = Draws(

@@ -2,7 +2,7 @@
 copied into arrays.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -56,7 +56,11 @@ class CompactExamples:
     operation can copy many examples. The window of a short example also contains ids of the next example. The
     example's length says which ids belong to it. All columns with a varying number of items are stored like
     the ids.
+
+    first_example: number of the first of these examples in its file. It is 0 if the whole file is decoded.
     """
+
+    first_example = 0
 
     def __init__(self, batches: Iterable[Any], layout: ShardLayout) -> None:
         blank = columns.make_blank_example(find_objective(layout.objective).batch_type, layout)
@@ -93,6 +97,30 @@ class CompactExamples:
                     numbers if item.ends is None else starts[item.ends]
                 ]
         return found
+
+
+def split_into_chunks(
+    batches: Iterable[Any], sizes: Sequence[int], cut: Callable[[Any, int, int], Any] = columns.slice_batch
+) -> Iterator[list[Any]]:
+    """Yield for each chunk of a file the batches of its rows, cut where the chunk begins and ends.
+
+    Before the last chunk is yielded, the batches are read to their end. So a file that does not have as many
+    examples as it should is noticed before its last examples are used.
+    batches: all rows of the file, in batches of any size.
+    sizes: number of rows of each chunk.
+    cut: function that returns the rows of a batch from a first one up to a last one, which is not included.
+    """
+    source, rest = iter(batches), list[Any]()
+    for number, size in enumerate(sizes):
+        held, count, is_last = rest, sum(map(len, rest)), number == len(sizes) - 1
+        while (count < size or is_last) and (batch := next(source, None)) is not None:
+            held, count = [*held, batch], count + len(batch)
+        # Only the last batch may reach beyond the chunk.
+        rest = []
+        if count > size:
+            last, inside = held[-1], len(held[-1]) - (count - size)
+            rest, held = [cut(last, inside, len(last))], [*held[:-1], cut(last, 0, inside)]
+        yield held
 
 
 def make_empty_columns(layout: ShardLayout, count: int) -> dict[str, Array]:
@@ -248,9 +276,29 @@ class Rows:
         """Return the sizes of a sample of the rows: their numbers of tokens and of masked words."""
         return sample_sizes(self.data, self.masks.masked if self.masks else None)
 
+    @property
+    def is_shareable(self) -> bool:
+        """True if a worker can train on a part of the files only (``trainer.data.streams``).
+
+        False for a mixture of datasets, because its next examples come from all of its sources.
+        """
+        return not self.data.sources
+
     def decode(self, shard: Shard) -> CompactExamples:
         """Return the decoded examples of a shard."""
         return CompactExamples(self.data.batches(shard), self.data.layout)
+
+    def decode_chunks(self, shard: Shard, sizes: Sequence[int]) -> Iterator[CompactExamples]:
+        """Yield the decoded examples of a shard, chunk by chunk.
+
+        sizes: number of rows of each chunk. Together they are all rows of the shard.
+        """
+        first = 0
+        for batches in split_into_chunks(self.data.batches(shard), sizes):
+            made = CompactExamples(batches, self.data.layout)
+            made.first_example = first
+            first += sum(map(len, batches))
+            yield made
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[WorkerRows]:
         """Yield the rows of a worker, a few updates at a time, without end.

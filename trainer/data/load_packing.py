@@ -23,7 +23,7 @@ from trainer.config.sections.data import LoadingSection
 from trainer.data.bins import RowsFromBins
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.examples import CompactExamples, Piece, Rows
-from trainer.data.order import Dealer, FileRows, Position, WorkerRows, draw_numbers
+from trainer.data.order import Dealer, DecodedPiece, FileRows, Position, WorkerRows, draw_numbers
 from trainer.data.packs import FullRows, find_row_examples
 from trainer.data.windows import Window, find_lengths
 
@@ -55,6 +55,7 @@ class RowsPackedAtLoad(FullRows):
 
     window: int = 8192
     sequences_per_row: int = 16
+    is_shareable = False
 
     def __post_init__(self) -> None:
         if self.data.layout.packing is not None:
@@ -172,11 +173,13 @@ def pack_best_fit(lengths: Array, room: int, most: int) -> Array:
 class PackedWindow(Window):
     """The examples of a window, sorted by the packed row to which they belong.
 
-    coming: numbers of the files with the examples that follow the window. They are decoded next.
+    coming: the files with the examples that follow the window. They are decoded next.
     bounds: 0, then for each row the index of the example after its last.
     """
 
-    def __init__(self, parts: list[FileRows], coming: list[int], rows: Array, shuffle: Array) -> None:
+    def __init__(
+        self, parts: list[FileRows], coming: list[DecodedPiece], rows: Array, shuffle: Array
+    ) -> None:
         """Shuffle the rows, and sort the examples by row.
 
         parts: the examples, file by file.
@@ -247,7 +250,7 @@ class PackedOrder:
                     for part in window.find_rows(rows, row_ends[places])
                 ],
                 row_ends=row_ends,
-                now=[part.file for window, _, _ in stretches for part in window.parts],
+                now=[part.piece for window, _, _ in stretches for part in window.parts],
                 coming=stretches[-1][0].coming,
                 positions=positions,
             )
@@ -292,5 +295,5 @@ class PackedOrder:
         offsets = np.concatenate([behind, behind + self._dealer.ahead])
         rows = self._rows.pack(find_lengths(parts, count, self._dealer.lengths))
         shuffle = draw_numbers(int(rows.max()) + 1, self._dealer.seed, epoch, "packed rows", start)
-        coming = [part.file for part in self._order.find(position, offsets)]
+        coming = [part.piece for part in self._order.find(position, offsets)]
         return PackedWindow(parts, coming, rows, shuffle)

@@ -8,26 +8,24 @@ a batch.
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-import numpy as np
-
-from bertdata.errors import DatasetError, ShardError
-from bertdata.examples.columns import Array
+from bertdata.errors import DatasetError
 from trainer.data.batches import Batch, Form, Prepare
-from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather_examples
+from trainer.data.decoder import ChunkDecoder, Decoder
+from trainer.data.examples import GatheredExamples, Rows, gather_examples
 from trainer.data.mixture import bind_mixed_order
 from trainer.data.order import Dealer, Order, Position, WorkerRows
+from trainer.data.streams import Reading, StreamDealer, StreamOrder
 
 # The rows of several small updates are gathered together, up to this number, because each NumPy call costs
 # about a microsecond.
 _ROWS_AT_ONCE = 1024
+_STREAM_ROWS_AT_ONCE = 4096  # more, because they come from more files, and each file costs some calls
 _PREFETCHED_UPDATES = 2
-_DECODERS = 2  # threads
 
 Item = TypeVar("Item")
 
@@ -93,6 +91,8 @@ class Loader(Prefetcher[Update]):
     rank: number of this worker.
     seed: seed of the order.
     open_files: number of files that are read at the same time, over all workers.
+    chunk_rows: 0, or the size of the chunks in which files are read. There are then ``open_files`` streams
+    (``trainer.data.streams``).
     position: position in the data at which to begin.
     first_update: number of the first update, on which the masking rate may depend.
     prepare: function that is called in the thread with each batch, or with many micro-batches at once, for
@@ -111,6 +111,7 @@ class Loader(Prefetcher[Update]):
         rank: int = 0,
         seed: int = 0,
         open_files: int = 8,
+        chunk_rows: int = 0,
         position: tuple[int, ...] = (0, 0),
         first_update: int = 0,
         prepare: Prepare = lambda batch: batch,
@@ -119,20 +120,33 @@ class Loader(Prefetcher[Update]):
         assert min(batch_size, accumulation, open_files) > 0 <= rank < workers
         data = rows.data
         # The order is the same on every worker. A mixture has an order for each source.
-        make_order = bind_mixed_order(data.sources) if data.sources else Order
-        order = make_order(data.file_rows, seed=seed, open_files=open_files)
+        if chunk_rows:
+            assert rows.is_shareable
+            order: Order = StreamOrder(data.file_rows, seed=seed, reading=Reading(open_files, chunk_rows))
+        else:
+            make_order = bind_mixed_order(data.sources) if data.sources else Order
+            order = make_order(data.file_rows, seed=seed, open_files=open_files)
         open_files *= max(1, len(data.sources))
         start, total, files = Position(*position), order.examples, sum(rows > 0 for _, rows in data.file_rows)
         if not (start.epoch >= 0 and 0 <= start.examples < total):
             kind = "packed rows" if data.layout.packing else "examples"
             raise DatasetError(f"{data.name}: holds {total} {kind}, no position {tuple(position)}")
-        if files < workers and rank == 0:
+        # With streams, the log says in any case how many files each worker reads.
+        if files < workers and rank == 0 and not chunk_rows:
             warn(f"{data.name}: {files} files for {workers} workers, so each file is read by several")
         self._rows, self._form, self._batch_size, self._prepare = rows, form, batch_size, prepare
-        self._decoder = Decoder(rows, kept_lengths=2 * open_files + 2)
+        self._start = start
+        self._decoder: Decoder
+        if isinstance(order, StreamOrder):
+            self._decoder = ChunkDecoder(rows, order.chunks, kept_lengths=open_files + 2)
+        else:
+            self._decoder = Decoder(rows, kept_lengths=2 * open_files + 2)
         # ``most_rows`` limits how many rows are gathered at a time. ``ahead`` says how many rows in advance
-        # files are decoded. It is about a quarter of each open file.
-        dealer = Dealer(
+        # files are decoded. It is about a quarter of each open file, or of each open chunk.
+        at_once = _STREAM_ROWS_AT_ONCE if chunk_rows else _ROWS_AT_ONCE
+        piece_rows = min(total // files, chunk_rows or total)
+        dealer_class = StreamDealer if chunk_rows else Dealer
+        self._dealer: Dealer = dealer_class(
             order=order,
             lengths=self._decoder.lengths,
             by_lengths=rows.by_lengths,
@@ -141,11 +155,16 @@ class Loader(Prefetcher[Update]):
             micro_batches=workers * accumulation,
             batch_size=batch_size,
             seed=seed,
-            most_rows=min(max(_ROWS_AT_ONCE, 2 * open_files), total // workers),
-            ahead=min(open_files, files) * (total // files) // 4,
+            most_rows=min(max(at_once, 2 * open_files), total // workers),
+            ahead=min(open_files, files) * piece_rows // 4,
         )
-        found = self.find_rows(dealer, start, first_update)
+        found = self.find_rows(self._dealer, start, first_update)
         super().__init__(self._updates(found, first_update), _PREFETCHED_UPDATES)
+
+    def count_own_streams(self) -> int:
+        """Return how many streams this worker reads. ``chunk_rows`` must not be 0."""
+        assert isinstance(self._dealer, StreamDealer)
+        return self._dealer.count_own_streams(self._start)
 
     def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[WorkerRows]:
         """Yield the rows of this worker, a few updates at a time, without end.
@@ -185,68 +204,7 @@ class Loader(Prefetcher[Update]):
 
         update: number of the first update to which the rows belong.
         """
-        pieces = [(self._decoder.file(part.file), part.rows, part.targets) for part in own.parts]
+        pieces = [self._decoder.take(part) for part in own.parts]
         pieces, ends = self._rows.list_examples(own, pieces)
         gathered, masks = gather_examples(pieces, self._rows.layout, ends), self._rows.masks
         return gathered if masks is None else masks.draw(gathered, own, pieces, update)
-
-
-class Decoder:
-    """Decodes files in threads before they are needed, and remembers the lengths of their examples.
-
-    kept_lengths: number of files whose lengths are remembered.
-    """
-
-    def __init__(self, rows: Rows, kept_lengths: int) -> None:
-        self._data, self._decode = rows.data, rows.decode
-        self._files: dict[int, Future[CompactExamples]] = {}
-        self._in_use: set[int] = set()
-        self._threads = ThreadPoolExecutor(_DECODERS)
-        self.lengths = lru_cache(maxsize=kept_lengths)(self._find_lengths)
-
-    def start(self, now: Iterable[int], coming: Iterable[int]) -> None:
-        """Start to decode files in threads. Forget files of the previous call that are no longer needed.
-
-        now: numbers of the files that are needed first.
-        coming: numbers of the files that are needed later.
-        """
-        used = list(now)
-        # a dict without values serves as a set that keeps this order
-        needed = dict.fromkeys([*used, *coming])
-        for file in self._in_use - needed.keys():
-            del self._files[file]
-        for file in needed:
-            self._submit(file)
-        self._in_use = set(used)
-
-    def file(self, number: int) -> CompactExamples:
-        """Return the examples of a file, after waiting until it is decoded. ``start`` must have been called
-        with it.
-        """
-        return self._files[number].result()
-
-    def close(self) -> None:
-        """End the threads."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def _find_lengths(self, number: int) -> Array:
-        """Return the number of tokens of each example of a file.
-
-        They are read from the dataset's file with lengths. If there is none, the file is decoded. ShardError
-        for an example that is empty or longer than max_seq_length.
-        """
-        shard, most = self._data.shards[number], self._data.layout.max_seq_length
-        if not self._data.has_lengths:
-            self._submit(number)
-            self._in_use.add(number)
-            return self.file(number).lengths
-        found = np.asarray(self._data.lengths(shard))
-        if len(wrong := np.flatnonzero((found > most) | (found == 0))):
-            record = f"{shard.lengths_path}: record {wrong[0]}"
-            raise ShardError(f"{record}: {found[wrong[0]]} tokens, expected 1 to {most}")
-        return found
-
-    def _submit(self, number: int) -> None:
-        """Start to decode the file unless its decoding was started before."""
-        if number not in self._files:
-            self._files[number] = self._threads.submit(self._decode, self._data.shards[number])

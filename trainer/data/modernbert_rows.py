@@ -139,6 +139,7 @@ class ModernBertRows(FullRows):
     sequences: StoredSequences
     ids: SpecialIds
     mask_prob: float
+    is_shareable = False
 
     @property
     def layout(self) -> ShardLayout:

@@ -48,12 +48,26 @@ class FileRows(NamedTuple):
     rows: indices of the examples in the file.
     targets: for each of these examples, its index in the result.
     epoch: number of the epoch.
+    chunk: number of the file's chunk to which the rows belong. It is 0 if files are read whole. Only
+    ``trainer.data.streams`` reads them in chunks.
     """
 
     file: int
     rows: Array
     targets: Array
     epoch: int
+    chunk: int = 0
+
+    @property
+    def piece(self) -> "DecodedPiece":
+        """What must be decoded for these rows."""
+        return self.file, self.chunk
+
+
+DecodedPiece = tuple[int, int]
+"""What is decoded at once: the number of a file, and the number of a chunk in it. It is chunk 0 if the whole
+file is decoded at once.
+"""
 
 
 def draw_numbers(count: int, *key: object) -> Array:
@@ -61,7 +75,7 @@ def draw_numbers(count: int, *key: object) -> Array:
 
     The generator is SplitMix64 (Steele et al. 2014). It starts with a hash of the key.
     """
-    start = np.frombuffer(_digest(*key)[:8], dtype="<u8")
+    start = np.frombuffer(hash_key(*key)[:8], dtype="<u8")
     z = start + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -69,7 +83,7 @@ def draw_numbers(count: int, *key: object) -> Array:
     return mixed
 
 
-def _digest(*key: object) -> bytes:
+def hash_key(*key: object) -> bytes:
     """Return a hash of the key, which is the same on every machine."""
     return blake2b("/".join(map(str, key)).encode()).digest()
 
@@ -80,12 +94,14 @@ class Order:
     files: (name, number of examples) of each file.
     seed: seed of the order.
     open_files: number of files that are read at the same time.
+
+    queues: number of files that are read at the same time, which is smaller if there are fewer files.
     """
 
     def __init__(self, files: Sequence[tuple[str, int]], *, seed: int, open_files: int) -> None:
         self._files = files
         self._seed = seed
-        self._queues = min(open_files, sum(examples > 0 for _, examples in files))
+        self.queues = min(open_files, sum(examples > 0 for _, examples in files))
         self.examples = sum(examples for _, examples in files)
         self._epoch = lru_cache(maxsize=2)(self._divide_files)
         self._permutation = lru_cache(maxsize=2 * open_files + 2)(self._permute)
@@ -111,26 +127,38 @@ class Order:
             for file, offset, here in self._epoch(number).find(index[targets]):
                 yield FileRows(file, self._permutation(number, file)[offset], targets[here], number)
 
+    def list_pieces(self, position: Position, offsets: Array) -> list[DecodedPiece]:
+        """Return what must be decoded for the examples at some distances after a position.
+
+        position, offsets: arguments of ``find``.
+        """
+        return [part.piece for part in self.find(position, offsets)]
+
     def _permute(self, epoch: int, file: int) -> Array:
         """Return the indices of a file's examples in their random order for an epoch."""
         name, examples = self._files[file]
         return np.argsort(draw_numbers(examples, self._seed, epoch, name), kind="stable").astype(np.uint32)
 
-    def _divide_files(self, epoch: int) -> "_EpochIndex":
+    def _divide_files(self, epoch: int) -> "EpochIndex":
         """Divide the files among the queues for an epoch."""
-        queues: list[list[int]] = [[] for _ in range(self._queues)]
-        totals = [0] * self._queues
+        queues: list[list[int]] = [[] for _ in range(self.queues)]
+        totals = [0] * self.queues
         used = [number for number, (_, examples) in enumerate(self._files) if examples]
-        for file in sorted(used, key=lambda number: _digest(self._seed, epoch, self._files[number][0])):
+        for file in sorted(used, key=lambda number: hash_key(self._seed, epoch, self._files[number][0])):
             queue = totals.index(min(totals))
             queues[queue].append(file)
             totals[queue] += self._files[file][1]
         files = [file for queue in queues for file in queue]
-        return _EpochIndex(files, [self._files[file][1] for file in files], np.array(totals))
+        return EpochIndex(files, [self._files[file][1] for file in files], np.array(totals))
 
 
-class _EpochIndex:
+class EpochIndex:
     """Finds the file of an example and its index in this file, by the example's place in an epoch.
+
+    starts, turns: for each stretch of the epoch, in which the same queues take turns, the place and the turn
+    at which it begins.
+    widths, lengths: for each stretch, the number of queues and of turns.
+    active: for each stretch, its queues in the order of their turns, followed by the other queues.
 
     files: numbers of the files of all queues, one queue after the other.
     examples: number of examples in each of these files.
@@ -141,16 +169,16 @@ class _EpochIndex:
         # Divide the epoch into stretches in which all queues that take turns have examples. Within a stretch,
         # a division is enough to find the queue. For example, queues with 3, 1 and 2 examples take turns as 0
         # 1 2 | 0 2 | 0. These are three stretches with 3, 2 and 1 queues, which begin at turns 0, 1 and 2.
-        self._files, self._ends = files, np.cumsum(examples)
+        self._files, self._ends = np.array(files), np.cumsum(examples)
         self._firsts = self._ends - examples
         self._before = np.cumsum(totals) - totals
-        self._turns = np.unique([0, *totals])[:-1]  # the first turn of each stretch
-        has_more = totals > self._turns[:, np.newaxis]
-        self._widths = has_more.sum(axis=1)
+        self.turns = np.unique([0, *totals])[:-1]  # the first turn of each stretch
+        has_more = totals > self.turns[:, np.newaxis]
+        self.widths = has_more.sum(axis=1)
         # For each stretch, the queues that still have examples, followed by the others.
-        self._active = np.argsort(~has_more, axis=1, kind="stable")
-        lengths = np.diff([*self._turns, totals.max()])
-        self._starts = np.cumsum([0, *(lengths * self._widths)[:-1]])
+        self.active = np.argsort(~has_more, axis=1, kind="stable")
+        self.lengths = np.diff([*self.turns, totals.max()])
+        self.starts = np.cumsum([0, *(self.lengths * self.widths)[:-1]])
 
     def find(self, index: Array) -> Iterator[tuple[int, Array, Array]]:
         """Yield for each file (number of the file, indices of examples in it, their places in ``index``).
@@ -159,16 +187,31 @@ class _EpochIndex:
         index: places of examples in the epoch.
         """
         # Find the stretch of each place, then the turn and the queue in the stretch. From stretch, turn and
-        # queue, compute the place that the example would have if all queues were read one after the other. It
-        # lies in one of the files.
-        stretch = np.searchsorted(self._starts, index, side="right") - 1
-        turn, beside = np.divmod(index - self._starts[stretch], self._widths[stretch])
-        queue = self._active[stretch, beside]
-        place = self._before[queue] + self._turns[stretch] + turn
-        file_index = np.searchsorted(self._ends, place, side="right")
+        # queue, ``_locate`` computes the place that the example would have if all queues were read one after
+        # the other. It lies in one of the files.
+        stretch = np.searchsorted(self.starts, index, side="right") - 1
+        turn, beside = np.divmod(index - self.starts[stretch], self.widths[stretch])
+        queue = self.active[stretch, beside]
+        file_index, rows = self._locate(queue, self.turns[stretch] + turn)
         for nth in np.unique(file_index):
             here = np.flatnonzero(file_index == nth)
-            yield self._files[nth], place[here] - self._firsts[nth], here
+            yield int(self._files[nth]), rows[here], here
+
+    def locate(self, queues: Array, turns: Array) -> tuple[Array, Array]:
+        """Return the file that provides the example of a queue's turn, and the example's index in the file.
+
+        The index is the one before the file's examples are permuted.
+        queues: numbers of queues.
+        turns: for each of these queues, the number of the turn, counted from 0.
+        """
+        file_index, rows = self._locate(queues, turns)
+        return self._files[file_index], rows
+
+    def _locate(self, queues: Array, turns: Array) -> tuple[Array, Array]:
+        """Return the same as ``locate``, with the file's place among the files of all queues."""
+        place = self._before[queues] + turns
+        file_index = np.searchsorted(self._ends, place, side="right")
+        return file_index, place - self._firsts[file_index]
 
 
 def choose_group_size(micro_batches: int, batch_size: int) -> int:
@@ -205,6 +248,8 @@ def balance_tokens(lengths: Array, parts: int) -> Array:
     # 0 gets 9 and part 1 gets 7. In round 2, part 1 has fewer tokens and gets 5, and part 0 gets 3. Both have
     # 12 tokens.
     groups, count = lengths.shape
+    if parts == 1:
+        return np.broadcast_to(np.arange(count), (groups, 1, count))
     order = np.argsort(-lengths.astype(np.int64), axis=1, kind="stable")
     falling = np.take_along_axis(lengths.astype(np.int64), order, axis=1)
     totals = np.zeros((groups, parts), np.int64)
@@ -226,15 +271,15 @@ class WorkerRows:
     parts: for each file, the rows in it and their places among the worker's rows. If row_ends is set, the
     examples of these rows, and their places among all examples.
     row_ends: for each row, the index of the example after its last. None if ``parts`` has rows.
-    now: numbers of the files that contain these rows.
-    coming: numbers of the files to be decoded next.
+    now: what must be decoded for these rows.
+    coming: what is to be decoded next.
     positions: position in the data after each update.
     """
 
     parts: list[FileRows]
     row_ends: Array | None = None
-    now: list[int]
-    coming: list[int]
+    now: list[DecodedPiece]
+    coming: list[DecodedPiece]
     positions: list[Position]
 
 
@@ -306,13 +351,13 @@ class Dealer:
         ahead = max(self.ahead, self.updates * update_rows)
         while True:
             found = list(order.find(position, offsets.ravel()))
-            coming = order.find(position, offsets.ravel() + ahead)
+            coming = order.list_pieces(position, offsets.ravel() + ahead)
             positions = [order.advance(position, nth * update_rows) for nth in range(1, self.updates + 1)]
             position = positions[-1]
             yield WorkerRows(
                 parts=self._find_own(found, offsets.shape),
-                now=[part.file for part in found],
-                coming=[part.file for part in coming],
+                now=[part.piece for part in found],
+                coming=coming,
                 positions=positions,
             )
 

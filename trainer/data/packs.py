@@ -1,7 +1,7 @@
 """The rows of a packed dataset, which have several examples each, and their numbers of masked words."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +11,10 @@ from bertdata.examples import columns
 from bertdata.examples.columns import Array
 from bertdata.records import ShardLayout
 from bertdata.shards.packed.layouts import LAYOUTS
-from bertdata.shards.packed.packs import PackBatch
+from bertdata.shards.packed.packs import PackBatch, slice_packs
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, decode_first_sizes
-from trainer.data.examples import CompactExamples, Piece, Rows
+from trainer.data.examples import CompactExamples, Piece, Rows, split_into_chunks
 from trainer.data.order import WorkerRows
 
 # If dividing the rows leaves a last micro-batch with less than this fraction of the rows of the others, its
@@ -79,6 +79,18 @@ class PackRows(FullRows):
     def decode(self, shard: Shard) -> CompactExamples:
         """Return the decoded examples of a shard, and the bounds of its rows."""
         return PackedExamples(self.data.packs(shard), self.data.layout)
+
+    def decode_chunks(self, shard: Shard, sizes: Sequence[int]) -> Iterator[CompactExamples]:
+        """Yield the decoded examples of a shard, chunk by chunk, with the bounds of their rows.
+
+        sizes: number of rows of each chunk. Together they are all rows of the shard.
+        """
+        first = 0
+        for packs in split_into_chunks(self.data.packs(shard), sizes, slice_packs):
+            made = PackedExamples(packs, self.data.layout)
+            made.first_example = first
+            first += int(made.row_bounds[-1])
+            yield made
 
     def list_examples(self, own: WorkerRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
         """Return the examples in a worker's rows, file by file, and for each row the index of the example

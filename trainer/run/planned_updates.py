@@ -9,6 +9,7 @@ from trainer.data.batches import Form
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader
+from trainer.data.streams import Reading, choose_reading, describe_streams
 from trainer.run.mixture_epochs import log_epochs
 from trainer.update.worker import Runtime
 
@@ -83,7 +84,8 @@ class PlannedUpdates:
             workers=share.copies,
             rank=share.copy,
             seed=config.data.seed,
-            open_files=config.data.open_files,
+            open_files=state.open_files,
+            chunk_rows=state.chunk_rows,
             position=state.position,
             first_update=state.step,
             prepare=device.prepare,
@@ -96,6 +98,23 @@ class PlannedUpdates:
         settings: all other arguments of ``Loader``.
         """
         return Loader(self.rows, **settings)
+
+    def choose_reading(self) -> Reading:
+        """Choose how a new run reads the files of the training data."""
+        files = sum(rows > 0 for _, rows in self.rows.data.file_rows)
+        given = self.runtime.config.data.open_files
+        return choose_reading(given, files, is_shareable=self.rows.is_shareable)
+
+    def log_reading(self, loader: Loader, state: State) -> None:
+        """If open_files is auto, log how files are read, and how many of the streams each worker reads."""
+        if self.runtime.config.data.open_files != "auto":
+            return
+        if not state.chunk_rows:
+            self.runtime.log(f"reading {state.open_files} files at the same time, each whole")
+            return
+        files = sum(rows > 0 for _, rows in self.rows.data.file_rows)
+        counts = self.runtime.collective.gather(loader.count_own_streams())
+        self.runtime.log(describe_streams(files, state.open_files, state.chunk_rows, counts))
 
     def log_epochs(self, state: State) -> None:
         """If the data are a mixture, log how many epochs of each of its sources the run has trained on."""

@@ -83,7 +83,9 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
     order = planned.rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
     longest = find_longest_feature(data) if config.is_finetuning else data.layout.max_seq_length
     # The state of a run at update 0. If the run continues a checkpoint, load_start replaces it.
-    fresh = make_initial_state(config, shape, data.digest, order, runtime.task.name, longest)
+    fresh = make_initial_state(
+        config, shape, data.digest, order, runtime.task.name, longest, *planned.choose_reading()
+    )
     fresh = replace(fresh, config=runtime.record_config())
     schedule = planned.add_warmup(config.make_schedule(runtime.copies))
     training = Training(runtime, make_model(runtime, shape), fresh, schedule)
@@ -124,7 +126,7 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
     # The end of this block ends the loader's threads, closes the logs, restores the signal handlers, and
     # waits until the last checkpoint is written.
     with closing(loader), report, signals, timer, training, profile as count_update:
-        announce_start(training, planned, form, described, report)
+        announce_start(training, planned, loader, form, described, report)
         report.plan(make_run_plan(training, planned, evaluation))
         report.begin()
         stopped = make_updates(training, loader, evaluation, report, planned, count_update)
@@ -223,7 +225,12 @@ def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -
 
 
 def announce_start(
-    training: Training, planned: PlannedUpdates, form: Form, described: str, report: Reporter
+    training: Training,
+    planned: PlannedUpdates,
+    loader: Loader,
+    form: Form,
+    described: str,
+    report: Reporter,
 ) -> None:
     """Log the start point, the planned updates, the sizes of micro-batches, the model and the device.
 
@@ -232,6 +239,7 @@ def announce_start(
     runtime, device = planned.runtime, planned.runtime.device
     runtime.log(f"{training.start_point}: {planned.describe()} out of {planned.rows.data.examples}")
     planned.log_epochs(training.state)
+    planned.log_reading(loader, training.state)
     runtime.log(f"micro-batches: {form.describe()}")
     if runtime.model_share.stages > 1 and form.sizes_vary:
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")

@@ -129,7 +129,7 @@ def test_queues_give_one_example_in_turn_and_the_longer_ones_continue():
     files = [("a", 5), ("b", 2), ("none", 0), ("c", 4)]
     order = Order(files, seed=7, open_files=2)
     seen = {}
-    for file, own, targets, epoch in order.find(Position(), np.arange(11)):
+    for file, own, targets, epoch, _ in order.find(Position(), np.arange(11)):
         assert epoch == 0
         seen |= {int(place): (file, int(row)) for place, row in zip(targets, own, strict=True)}
     assert sorted(seen.values()) == sorted((f, row) for f, (_, n) in enumerate(files) for row in range(n))
@@ -245,7 +245,7 @@ def test_files_are_decoded_once_an_epoch_and_only_when_their_turn_is_near():
     assert len(Recorder.read) == 2
     for _ in range(250):
         next(loader)
-    assert len(loader._decoder._files) <= 4  # a file and its successor in each queue
+    assert len(loader._decoder._pieces) <= 4  # a file and its successor in each queue
     loader.close()
     assert len(Recorder.read) == len(set(Recorder.read)) == 6
 

@@ -158,6 +158,13 @@ def test_each_epoch_has_the_masks_that_the_twin_draws_for_it(name, datasets, sma
     assert not seen[0] & seen[1]
 
 
+def test_masks_do_not_depend_on_files_being_read_in_chunks(datasets, small_vocabulary_file):
+    """An example's stream of random numbers follows from its place in the file, not in the chunk."""
+    data = opened(datasets["tfrecord-unmasked"], seed=SEED)
+    counts = updates(data, 2, batch_size=data.examples, open_files=3, chunk_rows=50)
+    assert counts == [expected(data, epoch, small_vocabulary_file) for epoch in (0, 1)]
+
+
 @pytest.mark.parametrize("workers", [2, 8])
 @pytest.mark.parametrize("rows", [True, False])
 def test_masks_do_not_depend_on_workers_or_form(workers, rows, datasets):

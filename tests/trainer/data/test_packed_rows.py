@@ -128,6 +128,16 @@ def test_an_epoch_holds_every_example_once_in_rows_that_fit(kind):
     assert max(map(len, rows)) > 1
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_packed_files_can_be_read_in_chunks(workers):
+    whole = consumed(load("packed", epoch_rows("packed") // workers, batch_size=1, workers=workers))
+    chunks = consumed(
+        load("packed", epoch_rows("packed") // workers, batch_size=1, workers=workers, chunk_rows=20)
+    )
+    assert sorted(chunks) == sorted(whole)
+    assert chunks != whole
+
+
 def test_the_rows_of_a_packed_dataset_stay_together():
     wanted = Counter()
     for shard in PACKED.shards:

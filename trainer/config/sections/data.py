@@ -47,9 +47,11 @@ class DataSection(Section):
         least=1,
         by_phase=True,
     )
-    open_files: int = setting(
+    open_files: int | str = setting(
         8,
-        "number of files read at the same time; the order of the examples depends on it",
+        "number of files read at the same time, each whole; or auto: with more than 8 files, read them in "
+        "chunks, so that of several machines each reads a part of the files; the order of the examples "
+        "depends on it",
         least=1,
         other_names=["lanes"],
     )
@@ -63,6 +65,13 @@ class DataSection(Section):
     seed: int = declare_common_key(
         42, "random seed of initial weights, dropout and the order of the examples", least=0, most=4294967295
     )
+
+    def __post_init__(self) -> None:
+        require(
+            not isinstance(self.open_files, str) or self.open_files == "auto",
+            f"open_files is {self.open_files!r}, expected a number of files, or auto",
+        )
+        super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)

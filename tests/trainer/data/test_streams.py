@@ -1,0 +1,287 @@
+"""Streams: each epoch once, the same for any number of workers, and reading that is shared out."""
+
+import dataclasses
+import io
+from collections import Counter
+from hashlib import md5
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import ShardError
+from bertdata.records import ShardLayout
+from bertdata.shards.framing import find_record_starts
+from bertdata.shards.tfrecord import TFRecordWriter
+from tests.support.padded_examples import PaddedForm
+from trainer.data.examples import Rows
+from trainer.data.generated import GeneratedData, generate_data
+from trainer.data.loader import Loader
+from trainer.data.order import Order, Position
+from trainer.data.streams import (
+    CHUNK_ROWS,
+    Reading,
+    StreamDealer,
+    StreamOrder,
+    choose_reading,
+    count_streams,
+    rank_by_reversed_digits,
+)
+
+LAYOUT = ShardLayout(max_seq_length=12, max_predictions_per_seq=3)
+
+
+def order_of(sizes: list[int], streams: int, chunk_rows: int = 64, seed: int = 5) -> StreamOrder:
+    files = [(f"part-{number}", size) for number, size in enumerate(sizes)]
+    return StreamOrder(files, seed=seed, reading=Reading(streams, chunk_rows))
+
+
+def rows_of(order: Order, position: Position, offsets: np.ndarray) -> list[tuple[int, int]]:
+    """The (file, row) at each distance from a position."""
+    found: list[tuple[int, int]] = [(-1, -1)] * offsets.size
+    for part in order.find(position, offsets.ravel()):
+        for target, row in zip(part.targets.tolist(), part.rows.tolist(), strict=True):
+            found[target] = part.file, row
+    return found
+
+
+def dealer_of(
+    order: StreamOrder, workers: int, rank: int, accumulation: int, batch_size: int, **more: object
+):
+    own = {"lengths": lambda file: np.ones(1), "by_lengths": False, "most_rows": 1, "ahead": 1} | more
+    return StreamDealer(
+        order=order, world_size=workers, rank=rank, micro_batches=workers * accumulation,
+        batch_size=batch_size, seed=5, **own,
+    )  # fmt: skip
+
+
+def dealt(
+    order: StreamOrder, position: Position, count: int, **settings: int
+) -> list[list[list[tuple[int, int]]]]:
+    """For each of some updates, the rows of each micro-batch, in the order of micro-batches."""
+    workers, size = settings["workers"], settings["batch_size"]
+    found: list[list[list[tuple[int, int]]]] = [[] for _ in range(count)]
+    each = [iter(dealer_of(order, rank=rank, **settings).find(position)) for rank in range(workers)]
+    for update in range(count):
+        of_workers = []
+        for worker in each:
+            rows = {}
+            own = next(worker)
+            assert len(own.positions) == 1
+            for part in own.parts:
+                rows |= {int(t): (part.file, int(r)) for t, r in zip(part.targets, part.rows, strict=True)}
+            flat = [rows[place] for place in range(len(rows))]
+            of_workers.append([flat[at : at + size] for at in range(0, len(flat), size)])
+        found[update] = [batch for turn in zip(*of_workers, strict=True) for batch in turn]
+    return found
+
+
+def test_numbers_with_reversed_digits_are_spread_evenly():
+    assert rank_by_reversed_digits(8).tolist() == [0, 4, 2, 6, 1, 5, 3, 7]
+    assert sorted(rank_by_reversed_digits(500).tolist()) == list(range(500))
+
+
+@settings(max_examples=10, deadline=None)
+@given(sizes=st.lists(st.integers(0, 300), min_size=1, max_size=7), streams=st.integers(1, 5))
+def test_each_epoch_is_every_row_once(sizes, streams):
+    total = sum(sizes)
+    if not total:
+        return
+    order = order_of(sizes, streams)
+    every = Counter((file, row) for file, size in enumerate(sizes) for row in range(size))
+    found = rows_of(order, Position(), np.arange(2 * total))
+    assert Counter(found[:total]) == Counter(found[total:]) == every
+    # a position in the middle goes on where the order from the beginning is
+    half = total // 2
+    assert rows_of(order, Position(0, half), np.arange(total)) == found[half : half + total]
+
+
+def test_streams_take_turns_with_rows_of_shuffled_chunks():
+    # 3 files of 640 rows make 3 streams, which provide one row in a turn when a chunk has 64 rows
+    order = order_of([640] * 3, 3)
+    found = rows_of(order, Position(), np.arange(1920))
+    assert all(len({file for file, _ in found[at : at + 3]}) == 3 for at in range(0, 1920, 3))
+    for file in range(3):
+        rows = [row for own, row in found if own == file]
+        sizes = order.chunks.sizes(f"part-{file}", 640)
+        assert sum(sizes) == 640
+        assert set(sizes[1:-1]) == {64}
+        start = 0
+        for size in sizes:  # one chunk after the other, each in random order
+            assert sorted(rows[start : start + size]) == list(range(start, start + size))
+            start += size
+        assert rows != sorted(rows)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 200), min_size=1, max_size=6),
+    chunk_rows=st.sampled_from([16, 64, 256]),
+    start=st.integers(0, 400),
+    update=st.integers(1, 12),
+    count=st.sampled_from([1, 2, 3, 8]),
+)
+def test_the_parts_of_an_update_are_all_its_rows_and_sorted_by_stream(
+    sizes, chunk_rows, start, update, count
+):
+    order = order_of(sizes, 4, chunk_rows)
+    position, rows = order.advance(Position(), start), update * count
+    parts = order.take_parts(position, rows, np.arange(count), count)
+    assert sorted(parts.ravel().tolist()) == list(range(rows))
+    if count > 1 and position.examples + rows <= order.examples:
+        # Within an epoch, the streams of a part do not come before the streams of an earlier part.
+        stream = {}
+        for nth in order._find_stretches(position, rows):
+            for number, own in enumerate(nth.streams.tolist()):
+                taken = np.arange(nth.counts[number])
+                places = nth.locate(np.full(len(taken), number), taken)
+                stream |= {int(place): int(order.ranks[own]) for place in places}
+        ranks = [[stream[place] for place in part] for part in parts.tolist()]
+        assert all(max(a) <= min(b) for a, b in pairwise(ranks))
+
+
+@pytest.mark.parametrize(("workers", "accumulation"), [(1, 16), (4, 4), (8, 2)])
+def test_micro_batches_do_not_depend_on_the_number_of_workers(workers, accumulation):
+    sizes = [500 + number for number in range(20)]
+    settings = {"count": 6, "batch_size": 8}
+    alone = dealt(order_of(sizes, 20), Position(0, 10000), workers=16, accumulation=1, **settings)
+    assert (
+        dealt(order_of(sizes, 20), Position(0, 10000), workers=workers, accumulation=accumulation, **settings)
+        == alone
+    )
+    flat = [row for update in alone for batch in update for row in batch]
+    wanted = rows_of(order_of(sizes, 20), Position(0, 10000), np.arange(6 * 128))
+    assert Counter(flat) == Counter(wanted)
+
+
+def find_readers(
+    order: StreamOrder, workers: int, accumulation: int, batch_size: int, **more: object
+) -> list[set[int]]:
+    """For each worker, the files that it reads in an epoch."""
+    found = []
+    for rank in range(workers):
+        dealer, files, seen = dealer_of(order, workers, rank, accumulation, batch_size, **more), set(), 0
+        for own in dealer.find(Position()):
+            seen += dealer.update_rows
+            if seen > order.examples:
+                break
+            files |= {file for file, _ in own.now}
+        found.append(files)
+    return found
+
+
+@pytest.mark.parametrize("accumulation", [1, 4])
+def test_workers_that_divide_the_streams_read_each_file_once(accumulation):
+    order = order_of([1024] * 64, 64, 256)
+    readers = find_readers(order, 16, accumulation, 32)
+    assert Counter(file for files in readers for file in files) == Counter(range(64))
+
+
+def test_workers_that_do_not_divide_the_streams_share_only_the_files_between_them():
+    order = order_of([1024 + number % 7 for number in range(50)], 50, 256)
+    readers = find_readers(order, 12, 1, 64)
+    assert set().union(*readers) == set(range(50))
+    # 50 files and 11 borders between workers, of which each is within a file or beside one
+    assert sum(map(len, readers)) <= 50 + 2 * 11
+
+
+def test_more_workers_than_files_read_one_or_two_files_each():
+    order = order_of([4096] * 10, 10, 256)
+    readers = find_readers(order, 16, 1, 64)
+    assert max(map(len, readers)) <= 3
+    assert set().union(*readers) == set(range(10))
+
+
+def test_the_number_of_streams_follows_from_the_number_of_files():
+    found = {files: count_streams(files) for files in (9, 500, 512, 700, 2048, 37000)}
+    assert found == {9: 9, 500: 500, 512: 512, 700: 350, 2048: 512, 37000: 512}
+    assert choose_reading("auto", 500, is_shareable=True) == Reading(500, CHUNK_ROWS)
+    # few files, rows that come from all files, and a configured number: whole files
+    assert choose_reading("auto", 8, is_shareable=True) == Reading(8)
+    assert choose_reading("auto", 500, is_shareable=False) == Reading(8)
+    assert choose_reading(12, 500, is_shareable=True) == Reading(12)
+
+
+class Recorder(GeneratedData):
+    """Generated data that records the files read."""
+
+    read: ClassVar[list[str]] = []
+
+    def batches(self, shard):
+        self.read.append(shard.name)
+        yield from super().batches(shard)
+
+
+def generate(files: int, examples: int, **more: float) -> OpenedDataset:
+    data = generate_data(LAYOUT, vocabulary_size=60000, files=files, examples=examples, **more)
+    Recorder.read.clear()
+    return Recorder(**{field.name: getattr(data, field.name) for field in dataclasses.fields(data)})
+
+
+@pytest.mark.parametrize("fill", [1.0, 0.5])
+def test_the_loader_decodes_each_file_once_an_epoch_and_a_resumed_one_goes_on(fill):
+    data = generate(12, 3000, fill=fill)
+    settings = {"form": PaddedForm(), "batch_size": 180, "open_files": 12, "chunk_rows": 128, "seed": 3}
+    loader = Loader(Rows(data), **settings)
+    seen = [next(loader) for _ in range(120)]
+    assert Counter(Recorder.read) == Counter(shard.name for shard in data.shards)
+    # 4,096 rows are gathered at once, from four chunks of each file, and four more come next
+    assert len(loader._decoder._pieces) <= 8 * 12
+    seen += [next(loader) for _ in range(80)]
+    loader.close()
+    ids = [row.tobytes() for update in seen for batch in update.batches for row in batch.input_ids.numpy()]
+    assert len(set(ids)) == len(ids) == 36000
+    resumed = Loader(Rows(data), position=seen[90].position, **settings)
+    for update in seen[91:94]:
+        assert [b.input_ids.tolist() for b in next(resumed).batches] == [
+            b.input_ids.tolist() for b in update.batches
+        ]
+    resumed.close()
+
+
+def write_files(place: Path, count: int) -> OpenedDataset:
+    """A dataset of TFRecord files with a manifest's md5s, in a directory of its own."""
+    data = generate_data(LAYOUT, vocabulary_size=60000, files=count, examples=200)
+    shards = []
+    for shard in data.shards:
+        path = place / f"{shard.name}.tfrecord"
+        with path.open("wb") as file:
+            writer = TFRecordWriter(file, LAYOUT)
+            for batch in data.batches(shard):
+                writer.write(batch)
+            writer.close()
+        digest = md5(path.read_bytes()).hexdigest()
+        shards.append(dataclasses.replace(shard, name=path.name, path=str(path), md5=digest))
+    return OpenedDataset(
+        name=str(place), layout=LAYOUT, shards=tuple(shards), vocabulary_size=data.vocabulary_size
+    )
+
+
+def test_chunks_of_files_are_the_examples_of_the_files(tmp_path):
+    data = write_files(tmp_path, 10)
+    settings = {"form": PaddedForm(), "batch_size": 2000, "seed": 3}
+    found = []
+    for more in ({"open_files": 10}, {"open_files": 10, "chunk_rows": 30}):
+        loader = Loader(Rows(data), **settings, **more)
+        (batch,) = next(loader).batches
+        loader.close()
+        found.append(sorted(map(bytes, batch.input_ids.numpy())))
+    assert found[0] == found[1]
+
+
+def test_a_damaged_file_ends_the_run_although_its_records_are_sound(tmp_path):
+    data = write_files(tmp_path, 10)
+    path = tmp_path / data.shards[4].name
+    records = path.read_bytes()
+    starts = list(find_record_starts(io.BytesIO(records), path.name))
+    frames = [records[start:end] for start, end in pairwise(starts)]
+    path.write_bytes(b"".join(reversed(frames)))
+    loader = Loader(Rows(data), form=PaddedForm(), batch_size=20, open_files=10, chunk_rows=30)
+    with pytest.raises(ShardError, match=f"{path.name}: found md5 [0-9a-f]+, expected {data.shards[4].md5}"):
+        sum(len(update.batches) for update in islice(loader, 1000))
+    loader.close()

@@ -1,0 +1,227 @@
+"""Decoding of files in threads, before their examples are needed."""
+
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import lru_cache
+from threading import Lock
+
+import numpy as np
+
+from bertdata.dataset.check import refuse_changed
+from bertdata.dataset.reader import Shard
+from bertdata.errors import ShardError
+from bertdata.examples.columns import Array
+from bertdata.io import storage
+from bertdata.io.file_check import compute_file_md5
+from trainer.data.examples import CompactExamples, Piece, Rows
+from trainer.data.order import DecodedPiece, FileRows
+from trainer.data.streams import Chunks
+
+_DECODERS = 2  # threads
+_KEPT_CHUNKS = 2
+_UNUSED_READERS = 16
+"""Number of files that stay open although they are not needed at present.
+
+A worker may need a few streams only now and then, and reading a file again from its beginning takes long.
+"""
+
+
+class Decoder:
+    """Decodes files in threads before they are needed, and remembers the lengths of their examples.
+
+    kept_lengths: number of files whose lengths are remembered.
+    """
+
+    def __init__(self, rows: Rows, kept_lengths: int) -> None:
+        self._rows, self._data = rows, rows.data
+        self._pieces: dict[DecodedPiece, Future[CompactExamples]] = {}
+        self._in_use: set[DecodedPiece] = set()
+        self._threads = ThreadPoolExecutor(_DECODERS)
+        self.lengths = lru_cache(maxsize=kept_lengths)(self._find_lengths)
+
+    def start(self, now: Iterable[DecodedPiece], coming: Iterable[DecodedPiece]) -> None:
+        """Start to decode pieces of files in threads. Forget pieces of the previous call that are no longer
+        needed.
+
+        now: what is needed first.
+        coming: what is needed later.
+        """
+        used = list(now)
+        # a dict without values serves as a set that keeps this order
+        needed = dict.fromkeys([*used, *coming])
+        for piece in self._in_use - needed.keys():
+            del self._pieces[piece]
+        for piece in needed:
+            self._submit(piece)
+        self._in_use = set(used)
+
+    def take(self, part: FileRows) -> Piece:
+        """Return rows of a file that is decoded: the decoded examples, the indices of the rows in them, and
+        the place of each row in the result. Waits until the file is decoded.
+
+        ``start`` must have been called with the piece of these rows.
+        """
+        return self._pieces[part.piece].result(), part.rows, part.targets
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def decode(self, piece: DecodedPiece) -> CompactExamples:
+        """Return the decoded examples of a file."""
+        return self._rows.decode(self._data.shards[piece[0]])
+
+    def _find_lengths(self, number: int) -> Array:
+        """Return the number of tokens of each example of a file.
+
+        They are read from the dataset's file with lengths. If there is none, the file is decoded. ShardError
+        for an example that is empty or longer than max_seq_length.
+        """
+        shard, most = self._data.shards[number], self._data.layout.max_seq_length
+        if not self._data.has_lengths:
+            whole = number, 0
+            self._submit(whole)
+            self._in_use.add(whole)
+            return self._pieces[whole].result().lengths
+        found = np.asarray(self._data.lengths(shard))
+        if len(wrong := np.flatnonzero((found > most) | (found == 0))):
+            record = f"{shard.lengths_path}: record {wrong[0]}"
+            raise ShardError(f"{record}: {found[wrong[0]]} tokens, expected 1 to {most}")
+        return found
+
+    def _submit(self, piece: DecodedPiece) -> None:
+        """Start to decode a piece unless its decoding was started before."""
+        if piece not in self._pieces:
+            self._pieces[piece] = self._threads.submit(self.decode, piece)
+
+
+class ChunkDecoder(Decoder):
+    """Decodes chunks of files in threads. Files that are being read stay open.
+
+    Files that a manifest lists are compared with their md5 in another thread while their first chunks are
+    used, because with hundreds of open files it would take long to do that before the first update. The next
+    call of ``start`` raises ShardError if a file is damaged. A remote file is compared before it is used.
+
+    chunks: the division of files into chunks.
+    kept_lengths: number of files whose lengths are remembered.
+    """
+
+    def __init__(self, rows: Rows, chunks: Chunks, kept_lengths: int) -> None:
+        super().__init__(rows, kept_lengths)
+        self._chunks, self._files = chunks, rows.data.file_rows
+        self._readers: OrderedDict[int, ChunkReader] = OrderedDict()
+        self._checks = ThreadPoolExecutor(1)
+        self._checked: dict[int, tuple[int, ...]] = {}
+        self._running = list[Future[None]]()
+
+    def start(self, now: Iterable[DecodedPiece], coming: Iterable[DecodedPiece]) -> None:
+        """Start to decode chunks in threads, and close files that are no longer needed.
+
+        ShardError if a file that was opened earlier does not have its md5.
+        """
+        used, later = list(now), list(coming)
+        files = dict.fromkeys(file for file, _ in [*used, *later])
+        for file in files:
+            if file not in self._readers:
+                self._readers[file] = self._open(file)
+            self._readers.move_to_end(file)
+        super().start(used, later)
+        while len(self._readers) > len(files) + _UNUSED_READERS:
+            file, reader = self._readers.popitem(last=False)
+            reader.close()
+            for piece in [one for one in self._pieces if one[0] == file]:
+                del self._pieces[piece]
+        for check in [one for one in self._running if one.done()]:
+            self._running.remove(check)
+            check.result()
+
+    def take(self, part: FileRows) -> Piece:
+        """Return rows of a chunk that is decoded: the decoded examples, the indices of the rows in them, and
+        the place of each row in the result. Waits until the chunk is decoded.
+        """
+        held, rows, targets = super().take(part)
+        start = self._chunks.start(*self._files[part.file], part.chunk)
+        return held, rows - start, targets
+
+    def decode(self, piece: DecodedPiece) -> CompactExamples:
+        """Return the decoded examples of a chunk of a file."""
+        file, chunk = piece
+        return self._readers[file].take(chunk)
+
+    def close(self) -> None:
+        """End the threads, and close the files."""
+        super().close()
+        self._checks.shutdown(wait=False, cancel_futures=True)
+        for reader in list(self._readers.values()):
+            reader.close()
+
+    def _submit(self, piece: DecodedPiece) -> None:
+        if piece not in self._pieces:
+            self._readers[piece[0]].request(piece[1])
+        super()._submit(piece)
+
+    def _open(self, file: int) -> "ChunkReader":
+        """Return a reader of a file's chunks, and start to compare the file with its md5."""
+        shard, sizes = self._data.shards[file], self._chunks.sizes(*self._files[file])
+        if shard.md5 is not None and not storage.is_remote(shard.path):
+            version = storage.read_version(shard.path)
+            if self._checked.get(file) != version:
+                self._checked[file] = version
+                self._running.append(self._checks.submit(check_file_md5, shard))
+            shard = replace(shard, checked=version)
+        return ChunkReader(lambda: self._rows.decode_chunks(shard, sizes))
+
+
+class ChunkReader:
+    """Reads the chunks of a file, usually one after the other. Several threads may use it.
+
+    The last chunks are kept. Reading an earlier one begins at the start of the file again.
+    open_chunks: function that begins to read the file, and yields its chunks.
+    """
+
+    def __init__(self, open_chunks: Callable[[], Iterator[CompactExamples]]) -> None:
+        self._open_chunks, self._lock = open_chunks, Lock()
+        self._chunks: Iterator[CompactExamples] = iter(())
+        self._next = sys.maxsize  # number of the chunk that ``_chunks`` yields next. Nothing is open yet.
+        self._kept: dict[int, CompactExamples] = {}
+        self._requested = set[int]()
+
+    def request(self, chunk: int) -> None:
+        """Announce that ``take`` will be called with a chunk. It is kept if it is read before that."""
+        self._requested.add(chunk)
+
+    def take(self, chunk: int) -> CompactExamples:
+        """Return a chunk of the file."""
+        with self._lock:
+            self._requested.discard(chunk)
+            if chunk not in self._kept and chunk < self._next:
+                self._close_file()
+                self._chunks, self._next = self._open_chunks(), 0
+            while chunk not in self._kept:
+                self._kept[self._next] = next(self._chunks)
+                self._next += 1
+                for old in [one for one in self._kept if one <= self._next - 1 - _KEPT_CHUNKS]:
+                    if old not in self._requested and old != chunk:
+                        del self._kept[old]
+            return self._kept[chunk]
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._close_file()
+            self._kept.clear()
+
+    def _close_file(self) -> None:
+        """Close the file if it is open. The next chunk is then read from the beginning of the file."""
+        close = getattr(self._chunks, "close", None)
+        if close is not None:
+            close()
+        self._chunks, self._next = iter(()), sys.maxsize
+
+
+def check_file_md5(shard: Shard) -> None:
+    """Raise ShardError if a file does not have the md5 that its manifest lists."""
+    refuse_changed(shard.path, compute_file_md5(shard.path), shard.md5)
