@@ -312,7 +312,8 @@ def test_remasked_order_is_refused() -> None:
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(MissingExtraError, match=r"needs the package h5py: pip install --editable '.\[hdf5\]'"):
+    expected = r"needs the package h5py: pip install --editable '.\[hdf5\]'"
+    with pytest.raises(MissingExtraError, match=expected):
         Hdf5Writer(io.BytesIO(), LAYOUT)
     with pytest.raises(MissingExtraError, match="h5py"):
         Hdf5Reader(io.BytesIO(), "shard")

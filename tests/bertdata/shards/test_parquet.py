@@ -255,7 +255,8 @@ def test_remasked_order_is_refused() -> None:
 @pytest.mark.parametrize("package", ["pyarrow", "numpy"])
 def test_a_missing_package_names_the_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtraError, match=rf"needs the package {package}: pip install --editable '.\[parquet\]'"):
+    expected = rf"needs the package {package}: pip install --editable '.\[parquet\]'"
+    with pytest.raises(MissingExtraError, match=expected):
         ParquetWriter(io.BytesIO(), LAYOUT)
     with pytest.raises(MissingExtraError, match=package):
         ParquetReader(io.BytesIO(), "shard")

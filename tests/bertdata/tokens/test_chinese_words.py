@@ -60,7 +60,8 @@ def test_the_words_are_those_of_jieba_itself(words: ChineseWords) -> None:
 
 def test_a_missing_or_another_jieba_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jieba", None)
-    with pytest.raises(MissingExtraError, match=r"need the package jieba .*: pip install --editable '.\[chinese\]'"):
+    expected = r"need the package jieba .*: pip install --editable '.\[chinese\]'"
+    with pytest.raises(MissingExtraError, match=expected):
         ChineseWords()
     monkeypatch.setitem(sys.modules, "jieba", SimpleNamespace(__version__="0.1"))
     with pytest.raises(MissingExtraError, match=rf"jieba 0\.1 is installed, expected {VERSION}"):

@@ -190,5 +190,6 @@ def test_an_unknown_wandb_mode_is_one_line(tmp_path, monkeypatch):
 )
 def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch, key, module, extra):
     hide(monkeypatch, module)
-    with pytest.raises(MissingExtraError, match=rf"is not installed .*; pip install --editable '.\[{extra}\]'"):
+    expected = rf"is not installed .*; pip install --editable '.\[{extra}\]'"
+    with pytest.raises(MissingExtraError, match=expected):
         make_reporter(Config.of(output_dir=str(tmp_path), **{key: True}), COLUMNS, rank=0)
