@@ -44,8 +44,9 @@ def make_parts(stage: TextStage) -> beam.PTransform:
 class MakeParts(beam.PTransform):  # type: ignore[misc]
     """Make text parts by MLPerf's rules, with the files eval.txt and eval.md5 of the held-out articles.
 
-    The input elements are numbered files. There are two outputs: the paths of the parts, and the manifest,
-    which is output when everything is written. For a file and the part that contains its text::
+    Each input element is the number of a file, its path and its kind. There are two outputs: the paths of the
+    parts, and the manifest, which is output when everything is written. For a file and the part that contains
+    its text::
 
         (0, "extracted/AA/wiki_00", "articles") -> "results/part-00000-of-00500"
     """

@@ -61,7 +61,7 @@ def _print_run(run: RecordedRun, losses: Losses) -> bool:
 
 
 def _describe_differences(run: RecordedRun, losses: Losses) -> str:
-    """Return the known differences between this repetition and what the run's command line asks for."""
+    """Return the known differences between our repetition of a run and the run's command line."""
     found = []
     if losses.late:
         found.append(f"{losses.late} rates of the update after: the program gives no order for its counter")

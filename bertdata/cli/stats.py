@@ -41,7 +41,8 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--picture",
         metavar="FILE",
-        help="write the histogram of lengths to this .svg or .png file (needs the extra pictures)",
+        help="write the histogram of lengths to this .svg or .png file (needs matplotlib, which the extra "
+        "`pictures` installs)",
     )
     add_overwrite(parser)
     add_objective(parser)

@@ -64,11 +64,11 @@ class MaskId:
 
 
 class MaskCounts:
-    """Counts of masks, from which ``stats`` makes its report. The id of [MASK] is needed only for the report.
+    """Counts of masks, from which ``stats`` makes its report. They do not need the id of [MASK].
 
     masks: for each number of masked positions, how many examples have that number.
-    shown: for each id, how many masked positions hold it now.
-    kept: for each id, how many masked positions hold it now and held it originally.
+    shown: for each id, how many masked positions hold it in the example, after masking.
+    kept: for each id, how many masked positions held it before masking and still hold it.
     """
 
     def __init__(self) -> None:

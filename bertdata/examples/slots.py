@@ -67,7 +67,7 @@ class _Slots:
     room: int
 
     def fill(self, value_at: dict[int, int], padding: int) -> list[int]:
-        """Return the values in the order of the slots.
+        """Return the values in the order of the slots: first the masked positions, then all others.
 
         value_at: the value of each position.
         padding: the value of the empty slots between the masked and the other positions.

@@ -130,7 +130,7 @@ def convert_to_unit_places(index: Array, dealer: Dealer) -> Array:
 
 
 class BinnedOrder(Order):
-    """The order of examples that length bins give. The module's docstring explains it."""
+    """The order of examples in which a micro-batch holds examples of similar length, from one bin."""
 
     def __init__(self, dealer: Dealer, bins: int) -> None:
         self._dealer, self._order, self._bins = dealer, dealer.order, bins

@@ -120,7 +120,9 @@ class ChunkDecoder(Decoder):
     def start(self, now: Iterable[DecodedPiece], coming: Iterable[DecodedPiece]) -> None:
         """Start to decode chunks in threads, and close files that are no longer needed.
 
-        ShardError if a file that was opened earlier does not have its md5.
+        now: chunks that the next batches need.
+        coming: chunks that are needed after them.
+        Raises ShardError if the md5 of a file that was opened earlier is not the one in the manifest.
         """
         used, later = list(now), list(coming)
         files = dict.fromkeys(file for file, _ in [*used, *later])

@@ -439,7 +439,10 @@ class StreamDealer(Dealer):
         )
 
     def count_own_streams(self, position: Position) -> int:
-        """Return how many of the streams this worker reads, from a position in the data on."""
+        """Return how many different streams this worker reads until all streams have had their turn.
+
+        position: the place in the data at which the count starts.
+        """
         found, order = set[int](), self.order
         assert isinstance(order, StreamOrder)
         size = self.update_rows

@@ -128,7 +128,7 @@ class Uploader:
         self._stored[number] = state
 
     def begin(self, later_than: int | None) -> None:
-        """Begin to upload, when the run has been accepted and is about to make its first update.
+        """Begin to upload. It is called after all checks of the run, right before its first update.
 
         Checkpoints in the store after ``later_than`` are removed, as in a local directory.
         later_than: number of the checkpoint that the run continues from. None removes nothing.

@@ -58,9 +58,10 @@ class TaskEvaluation(ABC):
 
         The names are those in ``Columns.evaluation``, the columns of evaluation.csv.
 
-        totals: sums and weights of the task's metrics and of the metrics from ``host_sums``.
-        kept: for each worker, by rank, the values that the method ``kept`` returned. Joined, these lists are
-            in the order of the examples.
+        totals: sums and weights of the task's metrics. They include the metrics that the method ``host_sums``
+            computes on the host.
+        kept: for each worker, by rank, what its call of the method ``kept`` returned, such as predictions.
+            Joined, these lists are in the order of the examples.
         """
 
     def files(self) -> Mapping[str, str]:

@@ -69,7 +69,8 @@ class HabanaLayout:
         }
 
     def read_rows(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
-        # Cells with a sequence number are used. The masks of a row end at the first masked position 0.
+        # Cells with a sequence number are used. Unused mask slots hold position 0, which is [CLS] and never
+        # masked, so the masks of a row end at the first 0.
         used = grids["numbers"] != 0
         most = grids["pair_labels"].shape[1]
         # The file does not store how many sequences a row has. It is the row's highest sequence number.

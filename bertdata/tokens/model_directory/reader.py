@@ -129,9 +129,10 @@ def _read_json_as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
 
 
 def _make_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens]:
-    """Make a tokenizer.json from the steps of a class, and the vocabulary and added tokens of the directory.
+    """Make a tokenizer.json as a class of transformers does, from a directory's vocabulary and added tokens.
 
-    name: name of the class.
+    The class determines the steps: normalisation, division into words, and post-processing.
+    name: name of the class, for example "RobertaTokenizer".
     """
     # The order of the steps is that of transformers: first the model, then the added tokens. The
     # post-processor comes last, because it needs the ids of special tokens, which are known only then.

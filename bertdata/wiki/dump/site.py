@@ -87,7 +87,7 @@ def _parse_xml(head: bytes, name: str) -> SiteInfo:
     namespaces = [("Template", TEMPLATE_KEY)]  # For every language, wikiextractor adds this English name.
 
     def open_element(tag: str, attributes: dict[str, str]) -> None:
-        """Note the name of the root element, and the number of a namespace."""
+        """Keep the name of the root element, and the number of the namespace whose name comes next."""
         nonlocal key
         if not root:
             root.append(tag)

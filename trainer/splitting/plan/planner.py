@@ -99,7 +99,8 @@ class Planner:
         # Compute a lower bound without any search. The slowest stage takes at least the mean over the stages.
         # So an update's passes take sum + (m - 1) * slowest >= sum * (1 + (m - 1) / stages).
         passes = self.costs(mesh.rows).seconds / self._unit * (1 + (mesh.micro_batches - 1) / mesh.stages)
-        # The difference allows for the rounding of each stage's time.
+        # Each stage's time was rounded up to a whole unit, by at most one unit for each stage and
+        # micro-batch. So subtract this much before comparing.
         if passes - mesh.stages * mesh.micro_batches >= below:
             return None
         times, _ = self._tables(mesh.rows, mesh.copies)
