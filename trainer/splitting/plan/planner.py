@@ -99,8 +99,8 @@ class Planner:
         # Compute a lower bound without any search. The slowest stage takes at least the mean over the stages.
         # So an update's passes take sum + (m - 1) * slowest >= sum * (1 + (m - 1) / stages).
         passes = self.costs(mesh.rows).seconds / self._unit * (1 + (mesh.micro_batches - 1) / mesh.stages)
-        # The search rounds each stage's time to a whole unit, which makes it smaller by half a unit at most. So
-        # subtract more than all rounding together before comparing.
+        # The search rounds each stage's time to a whole unit, which makes it smaller by half a unit at most.
+        # So subtract more than all rounding together before comparing.
         if passes - mesh.stages * mesh.micro_batches >= below:
             return None
         times, _ = self._tables(mesh.rows, mesh.copies)
