@@ -143,8 +143,11 @@ def convert_to_field_types(kind: type[Any], given: dict[str, Any]) -> dict[str, 
     Raises SettingsError for any other value that does not have the type of its field.
     """
     hints, values = get_type_hints(kind), dict(given)
+    unlisted = {item.name for item in fields(kind) if not item.metadata.get("choices")}
     for name, value in given.items():
         wanted = hints[name]
+        if name in unlisted and value is not None and wanted == str | None:
+            wanted = str  # a setting with listed choices checks its value itself, and lists them
         if wanted is float and type(value) is int:
             values[name] = float(value)
         elif wanted in _KINDS and type(value) is not wanted:

@@ -38,12 +38,13 @@ class Records:
 
     source: texts, or dicts of fields, in any iterable; or a ``datasets.Dataset`` (also one that streams), or
         a DataFrame of pandas or polars. Fields may have the values of JSON, and also dates and the values of
-        NumPy. A missing value of a DataFrame is None. A text becomes a record with the field ``text``.
+        NumPy. A missing value of a DataFrame is None. Among texts, None is a missing text. A
+        text becomes a record with the field ``text``.
 
     A source that can be read only once, such as a generator, can be used only once.
     """
 
-    def __init__(self, source: Iterable[str] | Iterable[Mapping[str, Any]] | Table) -> None:
+    def __init__(self, source: Iterable[str | None] | Iterable[Mapping[str, Any]] | Table) -> None:
         if isinstance(source, str | bytes | os.PathLike):
             raise SettingsError("records in memory are an iterable of texts or of dicts, found one text")
         if isinstance(source, Mapping):
@@ -56,13 +57,14 @@ class Records:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield each record as a dict with values of JSON. Raises InputError for another value.
 
-        A text becomes a record with the field ``text``.
+        A text becomes a record with the field ``text``, which is null for a missing text.
         """
         for number, value in enumerate(_iterate_rows(self._source), 1):
-            if not isinstance(value, str | Mapping):
+            is_text = isinstance(value, str) or _is_missing(value)
+            if not is_text and not isinstance(value, Mapping):
                 found = type(value).__name__
                 raise InputError(f"record {number}: is of type {found}, expected a text or a dict of fields")
-            fields = {_TEXT_FIELD: value} if isinstance(value, str) else value
+            fields = {_TEXT_FIELD: value} if is_text else value
             yield _convert_value(fields, f"record {number}")
 
     def write(self, directory: str | os.PathLike[str]) -> str:
@@ -113,21 +115,26 @@ def _iterate_rows(source: Any) -> Iterator[Any]:
         yield from source
 
 
+def _is_missing(value: Any) -> bool:
+    """Return True for None, and for the values that pandas and NumPy write in its place."""
+    if isinstance(value, float):
+        return value != value  # NaN
+    return value is None or type(value).__name__ in ("NaTType", "NAType")
+
+
 def _convert_value(value: Any, where: str) -> Any:
     """Return a value as a value of JSON.
 
     where: the record and the field, for the error message.
     """
-    if value is None or isinstance(value, str | bool | int):
+    if _is_missing(value):
+        return None
+    if isinstance(value, str | bool | int | float):
         return value
-    if isinstance(value, float):
-        return None if value != value else value  # pandas writes a missing value as NaN
     if isinstance(value, Mapping):
         return {str(name): _convert_value(item, f"{where}: field {name!r}") for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_convert_value(item, where) for item in value]
-    if type(value).__name__ in ("NaTType", "NAType"):
-        return None
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     for method in ("tolist", "item"):  # arrays and numbers of NumPy

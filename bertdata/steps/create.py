@@ -19,7 +19,6 @@ from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.lost_text import check_lost_text
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.provenance import Provenance, find_provenance
-from bertdata.errors import MissingInputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.outputs import refuse_input_as_output
@@ -101,8 +100,6 @@ def create(request: CreateRequest) -> CreateResult:
     """
     if request.phase is not None:
         check_positive_integer("phase", request.phase)
-    if not request.parts:
-        raise MissingInputError("no parts given")
     progress = choose_progress(request.progress)
     with open_records(request, "parts") as opened:
         return plan_run(make_request_parts(opened, progress)).make(count_workers(request.workers), progress)

@@ -12,6 +12,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from bertdata._native import Engine
 from bertdata.config.declared import setting
+from bertdata.config.value_check import check_names, suggest_known
+from bertdata.errors import SettingsError
 from bertdata.steps.progress import GivenProgress
 from bertdata.steps.values import check_engine, convert_path, count_workers, list_paths, list_sources
 
@@ -22,6 +24,8 @@ Result = TypeVar("Result")
 OWN_SETTINGS = "own_settings"
 """Name of the field that collects keywords without a field of their own. Not every request has this field."""
 
+_LIKE_A_SLIP = 0.8
+"""Least similarity to a field's name for a keyword that is taken for that name, written wrongly."""
 
 OBJECTIVE_HELP = """\
 training objective of the examples (default: read from their manifest or fields). An objective that you
@@ -111,7 +115,12 @@ def accept_keywords(
     def decorate(step: Callable[[Request], Result]) -> Callable[Keywords, Result]:
         @functools.wraps(step)
         def call(*places: Keywords.args, **keywords: Keywords.kwargs) -> Result:
-            return step(kind(*places, **_move_own_settings(kind, keywords)))
+            named = _move_own_settings(kind, keywords, step.__name__)
+            try:
+                signature.bind(*places, **named)
+            except TypeError as error:  # an argument is missing, or there are too many
+                raise SettingsError(f"{step.__name__}: {error}") from None
+            return step(kind(*places, **named))
 
         signature = inspect.signature(kind)
         result = inspect.signature(step).return_annotation
@@ -122,11 +131,24 @@ def accept_keywords(
     return decorate
 
 
-def _move_own_settings(kind: Any, keywords: dict[str, Any]) -> dict[str, Any]:
-    """Move keywords that are not fields into ``own_settings``, if the request has that field."""
+def _move_own_settings(kind: Any, keywords: dict[str, Any], step: str) -> dict[str, Any]:
+    """Move keywords that are not fields into ``own_settings``, if the request has that field.
+
+    step: name of the function, for the message.
+
+    Raises SettingsError for a keyword that is unknown, and names the most similar known one. If the request
+    has ``own_settings``, a keyword is refused here only if it looks like a field that was written wrongly.
+    Otherwise the objective decides.
+    """
     known = {item.name for item in fields(kind)}
     own = {name: value for name, value in keywords.items() if name not in known}
-    if not own or OWN_SETTINGS not in known:
+    if OWN_SETTINGS not in known:
+        check_names(own, known, f"{step}: ")
+        return keywords
+    is_own_objective = ":" in str(keywords.get("objective"))
+    slips = () if is_own_objective else [n for n in own if suggest_known(n, sorted(known), _LIKE_A_SLIP)]
+    check_names(slips, known, f"{step}: ")
+    if not own:
         return keywords
     named = {name: value for name, value in keywords.items() if name in known}
     return named | {OWN_SETTINGS: {**(named.get(OWN_SETTINGS) or {}), **own}}

@@ -26,11 +26,14 @@ def open_records(request: Request, name: str) -> Iterator[Request]:
 
     name: the request's field with the sources.
 
-    Raises SettingsError if there are also paths among the sources, because a source of a run has a name
-    relative to the other sources. Raises InputError if a value cannot be written as JSON.
+    Raises MissingInputError if there is no source. Raises SettingsError if there are also paths among the
+    sources, because a source of a run has a name relative to the other sources. Raises InputError if a value
+    cannot be written as JSON.
     """
     given: Any = request
     sources = getattr(given, name)
+    if not sources:
+        raise MissingInputError(f"no {name} given")
     records = [source for source in sources if isinstance(source, Records)]
     if not records:
         with _hint_at_texts(sources):

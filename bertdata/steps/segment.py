@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from bertdata.config.settings import convert_to_field_types
+from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.steps.dataset_file import DatasetFile
 from bertdata.steps.keywords import accept_keywords
@@ -21,7 +22,7 @@ from bertdata.steps.record_source import (
     reads_records,
     run_records,
 )
-from bertdata.steps.segment_request import SegmentRequest
+from bertdata.steps.segment_request import INPUT_KINDS, SegmentRequest
 from bertdata.steps.values import convert_optional_path, convert_path, count_workers, list_paths
 from bertdata.text import segment as text
 from bertdata.text.abbreviations import read_abbreviations
@@ -53,7 +54,8 @@ def segment(request: SegmentRequest) -> SegmentCounts:
     A setting that is None is taken from the TOML file ``config`` (docs/commands.md). If the file does not
     have it, it has its default. All settings are described in SegmentSettings, and for records in
     PartSettings, RecordSettings and SelectionSettings. abbreviations and exclude are paths of files.
-    punkt_tables is a directory or URL of NLTK's punkt_tab tables.
+    punkt_tables is a directory or URL of NLTK's punkt_tab tables. keep_languages may also be a list of
+    languages, and eval_share a number: 0.05 is "5%".
     """
     with open_records(request, "sources") as opened, apply_text_settings_file(opened) as given:
         return make_text(given, choose_progress(request.progress))
@@ -83,6 +85,8 @@ def choose_text_settings(request: SegmentRequest) -> SegmentSettings | PartSetti
     )
     inputs = [*sources, *books, *given.get("exclude", ()), given.get("abbreviations")]
     refuse_text_inputs(convert_path(request.output), inputs)
+    if request.input_kind is not None and request.input_kind not in INPUT_KINDS:
+        raise SettingsError(f"input_kind is {request.input_kind!r}, expected one of {', '.join(INPUT_KINDS)}")
     is_of_records = reads_records(sources, request.input_kind, given, books)
     return make_part_settings(given) if is_of_records else make_segment_settings(given)
 

@@ -2,6 +2,7 @@
 ``segment``.
 """
 
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from bertdata.config.declared import repeat_setting, setting
 from bertdata.sources.kinds import RECORD_KINDS
 from bertdata.sources.settings import RecordSettings
 from bertdata.steps.keywords import PUNKT_TABLES_HELP, GivenRun, collect_given, convert_paths
-from bertdata.steps.values import AnyPath, AnyPaths, AnySources
+from bertdata.steps.values import AnyPath, AnyPaths, AnySources, convert_share, join_names
 from bertdata.text.input_kinds import CHOSEN_KINDS
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.selection.settings import SelectionSettings
@@ -34,7 +35,8 @@ class GivenRecordSettings:
     """Settings of text parts that are made from records.
 
     A setting that is None is taken from the file ``config``. If the file does not have it, it has its
-    default. Defaults and bounds are declared in the class that the line of each setting names.
+    default. Defaults and bounds are declared in the class that the line of each setting names. Python callers
+    may also give keep_languages as a list, and eval_share as a number between 0 and 1.
     """
 
     part_size: float | None = repeat_setting(PartSettings, "part_size", default=None)
@@ -51,14 +53,18 @@ class GivenRecordSettings:
     separator: str | None = repeat_setting(RecordSettings, "separator")
     no_heading: bool | None = repeat_setting(RecordSettings, "no_heading", default=None)
     as_is: bool | None = repeat_setting(RecordSettings, "as_is", default=None)
-    keep_languages: str | None = repeat_setting(SelectionSettings, "keep_languages")
+    keep_languages: str | Iterable[str] | None = repeat_setting(SelectionSettings, "keep_languages")
     exclude: AnyPaths | None = repeat_setting(SelectionSettings, "exclude", default=None)
     exclude_ngram: int | None = repeat_setting(SelectionSettings, "exclude_ngram", default=None)
     dedup: str | None = repeat_setting(SelectionSettings, "dedup")
-    eval_share: str | None = repeat_setting(SelectionSettings, "eval_share")
+    eval_share: str | float | None = repeat_setting(SelectionSettings, "eval_share")
 
     def __post_init__(self) -> None:
         convert_paths(self, lists=("exclude",))
+        if self.keep_languages is not None:
+            object.__setattr__(self, "keep_languages", join_names("keep_languages", self.keep_languages))
+        if self.eval_share is not None:
+            object.__setattr__(self, "eval_share", convert_share("eval_share", self.eval_share))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """The step that trains a vocabulary on a text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
@@ -24,7 +24,14 @@ from bertdata.steps.progress import GivenProgress, OnProgress, add_warnings_firs
 from bertdata.steps.record_source import warn_of_escaped_markup
 from bertdata.steps.segment_request import INPUT_KIND_HELP
 from bertdata.steps.source_parts import has_record_sources, plan_texts
-from bertdata.steps.values import AnyPath, AnySources, check_positive_integer, convert_path, list_paths
+from bertdata.steps.values import (
+    AnyPath,
+    AnySources,
+    check_positive_integer,
+    convert_path,
+    join_names,
+    list_paths,
+)
 from bertdata.steps.vocabulary_progress import VocabularyProgress
 from bertdata.text.selection.settings import SelectionSettings
 from bertdata.text.settings import SegmentSettings
@@ -56,7 +63,7 @@ class GivenTextRecords:
     max_record_bytes: int | None = repeat_setting(RecordSettings, "max_record_bytes", default=None)
     skip_bad_records: bool | None = repeat_setting(RecordSettings, "skip_bad_records", default=None)
     encoding: str | None = repeat_setting(RecordSettings, "encoding", default=None)
-    keep_languages: str | None = repeat_setting(SelectionSettings, "keep_languages")
+    keep_languages: str | Iterable[str] | None = repeat_setting(SelectionSettings, "keep_languages")
     quoting: str | None = repeat_setting(RecordSettings, "quoting")
     separator: str | None = repeat_setting(RecordSettings, "separator")
     no_heading: bool | None = repeat_setting(RecordSettings, "no_heading", default=None)
@@ -92,6 +99,8 @@ class TrainVocabRequest(GivenTextRecords):
     def __post_init__(self) -> None:
         convert_paths(self, sources=("texts",), paths=("output",))
         check_positive_integer("size", self.size)
+        if self.keep_languages is not None:
+            object.__setattr__(self, "keep_languages", join_names("keep_languages", self.keep_languages))
         if self.kind not in KINDS:
             raise UsageError(f"kind is {self.kind!r}, expected one of {', '.join(KINDS)}")
         given = (self.special,) if isinstance(self.special, str) else tuple(self.special)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from itertools import chain
 from typing import Any, get_args
 
@@ -103,6 +104,39 @@ def check_positive_integer(name: str, value: int) -> int:
     if value > MAX_INTEGER:
         raise SettingsError(f"{name} is larger than {MAX_INTEGER}, expected a smaller number")
     return value
+
+
+def convert_share(name: str, value: Any) -> Any:
+    """Return a share as a percentage with its sign. A number is a part of 1: 0.05 gives ``5.00%``.
+
+    A value that is not a number is returned unchanged, for the setting to check.
+
+    name: name of the argument, for the message.
+
+    Raises SettingsError for a number that is not between 0 and 1.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    if not 0 < value < 1:
+        raise SettingsError(
+            f"{name} is {value}, expected a number above 0 and below 1, or a text such as '5%'"
+        )
+    return f"{Decimal(str(float(value))) * 100:f}%"
+
+
+def join_names(name: str, value: str | Iterable[str]) -> str:
+    """Return names as a text with commas between them. A text is returned unchanged.
+
+    name: name of the argument, for the message.
+
+    Raises SettingsError for anything else, and if there is no name.
+    """
+    if isinstance(value, str):
+        return value
+    names = list(value) if isinstance(value, Iterable) else []
+    if not names or not all(isinstance(one, str) for one in names):
+        raise SettingsError(f"{name} is {value!r}, expected texts in a list, or one text with commas")
+    return ",".join(names)
 
 
 def check_engine(engine: Engine | None) -> None:

@@ -36,6 +36,16 @@ def test_texts_become_records_with_a_text(tmp_path):
     assert texts.write(tmp_path) == records.write(tmp_path)
 
 
+def test_a_missing_text_is_a_record_without_text(tmp_path):
+    texts = ["Hallo Welt.", None, float("nan"), ""]
+    assert list(Records(texts)) == [{"text": "Hallo Welt."}, {"text": None}, {"text": None}, {"text": ""}]
+    given = {"sentences": "none", "workers": 1}
+    counts = bertdata.segment(Records(texts), tmp_path / "parts", skip_bad_records=True, **given)
+    assert (counts.articles, counts.empty, counts.malformed) == (1, 3, 0)
+    with pytest.raises(InputError, match="record 2: its field 'text' is null"):
+        bertdata.segment(Records(texts), tmp_path / "strict", **given)
+
+
 @pytest.mark.parametrize("kind", ["list", "generator", "pandas", "polars", "datasets", "streamed"])
 def test_every_source_makes_the_parts_and_the_manifest_of_the_same_file(kind, tmp_path):
     """A manifest names the records by the md5 of their lines, whatever object they come from."""

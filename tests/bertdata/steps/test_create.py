@@ -130,7 +130,7 @@ def test_progress_is_told_from_nothing_to_all(corpus, tmp_path):
         ({"masked_lm_prob": "0.15"}, "masked_lm_prob is '0.15', expected a number"),
         ({"lower_case": 1}, "lower_case is 1, expected True or False"),
         ({"format": "csv"}, "format is 'csv', expected one of tfrecord"),
-        ({"dupe_facter": 2}, "unknown settings: dupe_facter"),
+        ({"dupe_facter": 2}, "create: dupe_facter is not a known key; the nearest known is dupe_factor"),
         ({"blocks": "eos"}, "unknown settings: blocks; the objective bert has none of that name"),
         ({"recipe": "mlperv"}, "recipe 'mlperv' is not known"),
         ({"phase": "1"}, "phase is '1', expected an integer"),

@@ -12,7 +12,7 @@ from beam_pipelines import options as beam
 from beam_pipelines import pack as beam_pack
 from bertdata.cli import create, pack, segment
 from bertdata.cli.common.request_flags import make_request
-from bertdata.errors import SettingsError
+from bertdata.errors import MissingInputError, SettingsError
 from bertdata.examples.objectives import OBJECTIVES
 from bertdata.sources.settings import RecordSettings
 from bertdata.steps.create_request import CreateRequest, GivenDatasetSettings
@@ -25,6 +25,9 @@ from bertdata.text.settings import SegmentSettings
 
 PATHS = {"abbreviations", "exclude"}
 """Settings that hold what is read from the paths which a request has."""
+
+CONVERTED = {"eval_share", "keep_languages"}
+"""Settings with a text, for which a request also takes another type."""
 
 
 def type_of(kind: type[Any], name: str) -> set[Any]:
@@ -51,7 +54,9 @@ def test_every_setting_of_text_is_a_keyword_of_its_type(kind, request_kind):
     if request_kind is SegmentRequest or kind in (RecordSettings, SelectionSettings):
         assert declared <= known
     for name in (declared & known) - PATHS - {"recipe"}:
-        assert type_of(request_kind, name) == type_of(kind, name), name
+        known_types, declared_types = type_of(request_kind, name), type_of(kind, name)
+        assert known_types >= declared_types, name
+        assert known_types == declared_types or name in CONVERTED, name
 
 
 def test_every_setting_of_a_dataset_is_a_flag_of_command_and_pipeline_and_a_key_of_its_table(tmp_path):
@@ -147,5 +152,92 @@ def test_a_keyword_that_is_no_field_is_a_setting_of_ones_own_objective(monkeypat
             bertdata.create("part", "out", vocab="v", **more)
     assert [request.example_settings for request in asked] == [{"depth": 3}] * 2
     assert asked[0] == asked[1]
-    with pytest.raises(TypeError, match="unexpected keyword argument 'depth'"):
-        bertdata.segment("text", "parts", depth=3)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda: bertdata.segment("text", "parts", language_fild="lang"),
+            "segment: language_fild is not a known key; the nearest known is language_field",
+        ),
+        (
+            lambda: bertdata.pack("shards", layuot="flat"),
+            "pack: layuot is not a known key; the nearest known is layout",
+        ),
+        (
+            lambda: bertdata.train_vocab("text", "vocab.txt", size=9, text_fild="text"),
+            "train_vocab: text_fild is not a known key; the nearest known is text_field",
+        ),
+        (
+            lambda: bertdata.create("text", "shards", vocab="v", text_fild="text"),
+            "create: text_fild is not a known key; the nearest known is text_field",
+        ),
+        (lambda: bertdata.segment("text", "parts", zzz=3), "segment: zzz is not a known key"),
+        (
+            lambda: bertdata.train_vocab("text", "vocab.txt"),
+            "train_vocab: missing a required argument: 'size'",
+        ),
+    ],
+)
+def test_a_wrong_keyword_is_named_with_the_nearest_known(call, said):
+    with pytest.raises(SettingsError) as refused:
+        call()
+    assert str(refused.value) == said
+
+
+def test_a_setting_of_ones_own_objective_may_resemble_a_field(monkeypatch):
+    asked: list[CreateRequest] = []
+    monkeypatch.setattr(
+        "bertdata.steps.create.make_request_parts", lambda request, progress: asked.append(request)
+    )
+    with pytest.raises(AttributeError):  # there is nothing to plan
+        bertdata.create("part", "out", vocab="v", objective="mine:TASK", mask_shares=3)
+    assert asked[0].example_settings == {"objective": "mine:TASK", "mask_shares": 3}
+
+
+# --- values that Python callers pass ----------------------------------------------------------------
+
+
+def test_a_number_is_a_share_and_a_list_is_a_text_with_commas():
+    given = SegmentRequest("s", "t", eval_share=0.05, keep_languages=["zh", "de"])
+    settings = SelectionSettings(eval_share=given.eval_share, keep_languages=given.keep_languages)
+    assert settings == SelectionSettings(eval_share="5%", keep_languages="de,zh")
+    for share, percent in ((0.5, "50%"), (0.001, "0.1%"), (1e-7, "0.00001%"), ("5%", "5%")):
+        found = SegmentRequest("s", "t", eval_share=share).eval_share
+        assert SelectionSettings(eval_share=found).eval_share == percent
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"eval_share": 5}, "eval_share is 5, expected a number above 0 and below 1, or a text such as '5%'"),
+        ({"eval_share": ["5%"]}, "eval_share is ['5%'], expected a text"),
+        ({"keep_languages": [3]}, "keep_languages is [3], expected texts in a list, or one text with commas"),
+        ({"keep_languages": []}, "keep_languages is [], expected texts in a list, or one text with commas"),
+        ({"text_field": ["text"]}, "text_field is ['text'], expected a text"),
+        ({"id_field": 3}, "id_field is 3, expected a text"),
+        ({"separator": 3}, "separator is 3, expected a text"),
+    ],
+)
+def test_a_value_of_another_type_is_named_with_what_is_expected(given, said, tmp_path):
+    with pytest.raises(SettingsError) as refused:
+        bertdata.segment([{"text": "Ein Satz."}], tmp_path / "parts", **given)
+    assert str(refused.value) == said
+    assert not (tmp_path / "parts").exists()
+
+
+def test_a_kind_of_another_type_is_named_with_the_known_kinds(tmp_path):
+    with pytest.raises(SettingsError, match=r"^input_kind is 3, expected one of articles, text, blocks, "):
+        bertdata.segment("text", tmp_path / "parts", input_kind=3)
+
+
+def test_no_source_is_named_as_such(tmp_path):
+    for call, name in (
+        (lambda: bertdata.segment([], tmp_path), "sources"),
+        (lambda: bertdata.segment((row for row in ()), tmp_path), "sources"),
+        (lambda: bertdata.create([], tmp_path, vocab="v"), "parts"),
+        (lambda: bertdata.train_vocab([], tmp_path / "v.txt", size=9), "texts"),
+    ):
+        with pytest.raises(MissingInputError, match=f"^no {name} given$"):
+            call()
