@@ -4,7 +4,7 @@ Punkt has tables for 19 languages. Chinese, Japanese and Korean text is split at
 in these languages' abbreviations. For any other language, each line of text counts as one sentence.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -142,6 +142,24 @@ def list_language_notes(code: str) -> tuple[str, ...]:
     if find_language(code).splitting != "lines":
         return ()
     return (f"language {code}: Punkt has no tables of it, so each line of text is taken as one sentence",)
+
+
+def list_unsplit_notes(records: Mapping[str, int]) -> tuple[str, ...]:
+    """Return a message about the records that were not split into sentences, or an empty tuple if all were.
+
+    records: number of records of each language without a sentence splitter, by ISO 639-1 code.
+
+    >>> list_unsplit_notes({"th": 1, "ar": 2})
+    ('3 records of languages without a sentence splitter (ar: 2, th: 1): each line is taken as one sentence',)
+    """
+    if not records:
+        return ()
+    told = ", ".join(f"{code}: {number}" for code, number in sorted(records.items()))
+    total = sum(records.values())
+    return (
+        f"{total} record{'s' * (total > 1)} of languages without a sentence splitter ({told}): each line is "
+        "taken as one sentence",
+    )
 
 
 def list_tables_by_language(codes: Iterable[str]) -> dict[str, str]:

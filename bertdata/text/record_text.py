@@ -132,5 +132,5 @@ def make_bad_record_error(path: str, numbers: int, bad: BadRecord) -> InputError
     identity = "" if bad.id is None else f" (id {bad.id})"
     remedy = "repair it, or leave such records out: --skip-bad-records"
     if bad.fault.endswith("is not UTF-8"):
-        remedy = f"say in which encoding the files are, such as --encoding cp1252, {remedy}"
+        remedy = f"name its encoding, such as --encoding cp1252, gb18030 or cp1256, {remedy}"
     return InputError(f"{path}: record {numbers + bad.number}: {bad.fault}{identity}; {remedy}")

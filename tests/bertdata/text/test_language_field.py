@@ -75,6 +75,19 @@ def test_each_record_is_split_by_the_splitter_of_its_language(
     assert part_of(tmp_path / "out") == "".join(DOCUMENTS)
 
 
+def test_records_of_languages_without_a_splitter_are_told_at_the_end(
+    bertdata: Program, tmp_path: Path
+) -> None:
+    arabic = {"text": "ذهب. عاد.", "lang": "Arabic", "id": "f"}
+    corpus = write_records(tmp_path / "corpus.jsonl", [*RECORDS, arabic, arabic])
+    done = bertdata("segment", corpus, "--output", tmp_path / "out", *FLAGS)
+    assert part_of(tmp_path / "out") == "".join(DOCUMENTS) + "ذهب. عاد.\n\n" * 2
+    note = "3 records of languages without a sentence splitter (ar: 2, th: 1): each line is taken as one "
+    assert done.err.count(note) == 1
+    lines = bertdata("segment", corpus, "--output", tmp_path / "lines", "--sentences=lines", *FLAGS)
+    assert "without a sentence splitter" not in lines.err
+
+
 def test_any_number_of_workers_gives_the_same_bytes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     # Workers are other processes, which do not know the tables of these tests. So no record needs tables.
     records = [
