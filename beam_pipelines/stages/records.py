@@ -235,11 +235,14 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
         counts = [SegmentCounts(files=1) for _ in self._plan.files]
         numbers = [0 for _ in self._plan.files]
         first_error: InputError | None = None
+        skips = settings.records.skip_bad_records
         for key, found in sorted(gathered[1], key=itemgetter(0)):
             file, before = key[0], numbers[key[0]]
             if found.first_bad is not None and first_error is None:
-                first_error = make_bad_record_error(self._plan.files[file], before, found.first_bad)
-            if first_error is not None and not settings.records.skip_bad_records:
+                first_error = make_bad_record_error(
+                    self._plan.files[file], before, found.first_bad, skips=skips
+                )
+            if first_error is not None and not skips:
                 raise first_error
             numbers[file] += found.numbers
             counts[file].add(found.counts)

@@ -72,9 +72,8 @@ _OTHER_NAMES = (
 )
 
 EXPECTED_LANGUAGE = (
-    "an ISO 639-1 code such as de or ar, or the English name such as german or arabic; languages with a "
-    f"sentence splitter are {', '.join(sorted((*_PUNKT, *_MARKS)))}; of any other language each line of text "
-    "is taken as a sentence"
+    "an ISO 639-1 code or English name, such as ar or arabic; with a sentence splitter: "
+    f"{', '.join(sorted((*_PUNKT, *_MARKS)))}; lines of any other language are taken as sentences"
 )
 """The end of an error message about a language that is not known."""
 

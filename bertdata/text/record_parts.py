@@ -152,7 +152,9 @@ class RecordParts:
                 if work.file > self._next.file:
                     self._next = NextDocument(file=work.file)
                 if found.first_bad is not None and self._first_error is None:
-                    self._first_error = make_bad_record_error(work.path, self._next.numbers, found.first_bad)
+                    self._first_error = make_bad_record_error(
+                        work.path, self._next.numbers, found.first_bad, skips=skips
+                    )
                 if self._first_error is not None and not skips:
                     raise self._first_error
                 writer.add(found, work, self._next.numbers)

@@ -145,7 +145,7 @@ def test_the_manifest_names_the_field_and_the_tables_of_every_language(
         ({"text": "Da.", "id": "x", "lang": ""}, "its field 'lang' is missing, null or empty"),
         (
             {"text": "Da.", "id": "x", "lang": "klingon"},
-            "its language 'klingon' is unknown, expected an ISO 639-1 code such as de or ar",
+            "its language 'klingon' is unknown, expected an ISO 639-1 code or English name, such as ar",
         ),
     ],
 )
@@ -268,7 +268,9 @@ def test_no_table_is_fetched_if_no_text_is_split_into_sentences(
 def test_settings_that_do_not_go_together_are_refused() -> None:
     with pytest.raises(SettingsError, match="keep_languages goes with language_field"):
         PartSettings(selection=SelectionSettings(keep_languages="de"))
-    with pytest.raises(SettingsError, match="keep_languages has 'qq', expected an ISO 639-1 code"):
+    with pytest.raises(
+        SettingsError, match="keep_languages has 'qq', expected an ISO 639-1 code or English name"
+    ):
         SelectionSettings(keep_languages="de,qq")
 
 
@@ -304,6 +306,10 @@ def test_a_dataset_and_its_chain_know_the_language_field(
     chain = bertdata("verify-md5", tmp_path / "data", "--chain")
     assert chain.status == 0, chain.err
     assert "of the language in each record's field 'lang'" in chain.out
+    page = tmp_path / "report.html"
+    assert bertdata("report", tmp_path / "data", "--output", page).status == 0
+    assert "19 languages, md5s in manifest.json" in page.read_text(encoding="utf-8")
+    assert "ortho_context.tab" not in page.read_text(encoding="utf-8")
 
 
 def test_records_of_a_settings_object_have_a_default_language_only_if_it_was_chosen() -> None:
