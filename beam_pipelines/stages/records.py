@@ -23,6 +23,7 @@ from beam_pipelines.stages.shards import ONE_AT_A_TIME
 from beam_pipelines.stages.text_manifest import report_counts
 from beam_pipelines.transport.spill_files import StageBytes, cut_value, read_value
 from bertdata.config.held_out_names import REMOVED, make_record_eval_name, make_record_part_name
+from bertdata.errors import InputError
 from bertdata.io.file_check import FileEntry
 from bertdata.io.file_identity import check_all_unchanged
 from bertdata.sources.kinds import ESCAPED_ARTICLES, SOURCE_KINDS
@@ -233,10 +234,16 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
         training, withheld = PartAssignment(settings.part_bytes), PartAssignment(settings.part_bytes)
         counts = [SegmentCounts(files=1) for _ in self._plan.files]
         numbers = [0 for _ in self._plan.files]
+        first_error: InputError | None = None
+        skips = settings.records.skip_bad_records
         for key, found in sorted(gathered[1], key=itemgetter(0)):
             file, before = key[0], numbers[key[0]]
-            if found.first_bad is not None and not settings.records.skip_bad_records:
-                raise make_bad_record_error(self._plan.files[file], before, found.first_bad)
+            if found.first_bad is not None and first_error is None:
+                first_error = make_bad_record_error(
+                    self._plan.files[file], before, found.first_bad, skips=skips
+                )
+            if first_error is not None and not skips:
+                raise first_error
             numbers[file] += found.numbers
             counts[file].add(found.counts)
             # The text of a piece is its training text followed by its held-out text, which begins at byte
@@ -250,7 +257,7 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
                 ),
             )
         if sum(one.articles - one.withheld for one in counts) == 0:
-            raise make_no_text_error(self._plan.files, counts)
+            raise make_no_text_error(self._plan.files, counts, first_error)
         for number, one in enumerate(counts):
             yield beam.pvalue.TaggedOutput("counts", (0, SourceCounts(number, one)))
 

@@ -4,6 +4,7 @@ from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_work
 from bertdata.cli.common.request_flags import add_flags, make_request
 from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.cli.common.text_flags import LANGUAGE_SETTINGS, add_part_settings, add_segment_settings
+from bertdata.config.held_out_names import REMOVED
 from bertdata.io import storage
 from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.manifest_file import MANIFEST_NAME
@@ -118,12 +119,13 @@ def summarise_records(directory: str, counts: SegmentCounts) -> str:
     """
     left_out = {reason: getattr(counts, reason) for reason in LEFT_OUT_COUNTS if reason != "withheld"}
     told = ", ".join(f"{number} {reason.replace('_', ' ')}" for reason, number in left_out.items() if number)
+    listed = f"; {storage.join(directory, REMOVED)} lists what was left out" if told else ""
     held_out = f"{counts.withheld} of them held out, " if counts.withheld else ""
     return (
         f"{directory}: {counts.files} files{_describe_plain_text_files(directory)}"
         f"{_describe_unescaped_files(counts)}, {counts.articles} documents, {held_out}"
         f"{told or 'no record'} left out, {counts.sentences} lines, {counts.bytes_in} bytes in, "
-        f"{counts.bytes_out} out{describe_run_counts(counts)}"
+        f"{counts.bytes_out} out{describe_run_counts(counts)}{listed}"
     )
 
 

@@ -26,6 +26,8 @@ _TABLES = ("parquet", "arrow")
 _DUMP = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<mediawiki[\s>]")
 _NUL_BYTES = 8000  # number of bytes searched for a NUL, which shows a binary file (git uses the same number)
 _ENDINGS = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
+_ENCODINGS = {"UTF-16": "utf-16", "UTF-16LE": "utf-16-le", "UTF-16BE": "utf-16-be", "UTF-32": "utf-32"}
+"""Python's name of each encoding that a file's first bytes show, by the name that ``find_kind`` gives it."""
 _NAMES = {
     "jsonl": "JSON, one object a line",
     "json": "JSON",
@@ -214,8 +216,11 @@ def _suggest_remedy(begin: Beginning, kind: FileKind) -> str:
     """Return advice for the user on what to do with a file of this format.
 
     For a compressed file, the advice starts with unpacking. It does not for tar archives, since tar unpacks
-    them itself, nor for dumps, since ``bertdata extract`` reads compressed dumps.
+    them itself, nor for dumps, since ``bertdata extract`` reads compressed dumps. A file in UTF-16 or UTF-32
+    is not to be converted, since the readers of records do that.
     """
+    if kind.name in _ENCODINGS:
+        return f"name its encoding: --encoding {_ENCODINGS[kind.name]}"
     if begin.packing is None or kind.name == "a tar archive" or kind.name == "a MediaWiki dump":
         return kind.remedy
     unpacked = suggest_unpacking(begin.packing, _ENDINGS[begin.packing], begin.path)

@@ -18,6 +18,7 @@ from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first
 from bertdata.text.abbreviations import read_abbreviations
 from bertdata.text.directory import TextDirectory, count_warnings, refuse_text_inputs
 from bertdata.text.escaped_articles import find_escape_warnings
+from bertdata.text.languages import list_unsplit_notes
 from bertdata.text.load_splitter import fetch_tables, make_splitter_loader
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.reading import has_extracted_name
@@ -141,6 +142,7 @@ def run_records(
     progress = add_warnings_first(warn_of_escaped_markup(plan), progress)
     sizes = storage.map_paths(plan.files, storage.read_size)
     progress(StepProgress(stage=STAGE, done=0, total=sum(sizes), warnings=plan.notes))
+    unsplit: dict[str, int] = {}
     counts = segment_records(
         plan,
         output,
@@ -149,10 +151,12 @@ def run_records(
         engine=engine,
         progress=_PieceProgress(STAGE, sizes, progress),
         hashing=_PieceProgress(HASHING, sizes, progress),
+        on_unsplit=unsplit.update,
     )
     total = sum(sizes)
     empty = f", {plan.empty} of them empty" if plan.empty else ""
-    finished, warnings = f"segmented {len(sizes)} files{empty}", tuple(count_warnings(output, counts))
+    finished = f"segmented {len(sizes)} files{empty}"
+    warnings = (*count_warnings(output, counts), *list_unsplit_notes(unsplit))
     progress(StepProgress(stage=STAGE, done=total, total=total, finished=finished, warnings=warnings))
     return counts
 

@@ -4,7 +4,7 @@ Punkt has tables for 19 languages. Chinese, Japanese and Korean text is split at
 in these languages' abbreviations. For any other language, each line of text counts as one sentence.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,22 +36,44 @@ _PUNKT = {
     "sv": "swedish",
     "tr": "turkish",
 }
-_OTHER_NAMES = {"nb": "no", "nn": "no"} | {name: code for code, name in _PUNKT.items()}
 _MARKS = ("ja", "ko", "zh")
 _WITHOUT_SPACES = ("bo", "dz", "ja", "km", "lo", "my", "th", "zh")
 _ISO_639_1 = """
-aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee
-el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io
-is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn
-mr ms mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se
-sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo
-wa wo xh yi yo za zh zu
+aa Afar; ab Abkhazian; ae Avestan; af Afrikaans; ak Akan; am Amharic; an Aragonese; ar Arabic; as Assamese;
+av Avaric; ay Aymara; az Azerbaijani; ba Bashkir; be Belarusian; bg Bulgarian; bi Bislama; bm Bambara;
+bn Bengali; bo Tibetan; br Breton; bs Bosnian; ca Catalan; ce Chechen; ch Chamorro; co Corsican; cr Cree;
+cs Czech; cu Church Slavonic; cv Chuvash; cy Welsh; da Danish; de German; dv Divehi; dz Dzongkha; ee Ewe;
+el Greek; en English; eo Esperanto; es Spanish; et Estonian; eu Basque; fa Persian; ff Fulah; fi Finnish;
+fj Fijian; fo Faroese; fr French; fy Western Frisian; ga Irish; gd Scottish Gaelic; gl Galician; gn Guarani;
+gu Gujarati; gv Manx; ha Hausa; he Hebrew; hi Hindi; ho Hiri Motu; hr Croatian; ht Haitian; hu Hungarian;
+hy Armenian; hz Herero; ia Interlingua; id Indonesian; ie Interlingue; ig Igbo; ii Sichuan Yi; ik Inupiaq;
+io Ido; is Icelandic; it Italian; iu Inuktitut; ja Japanese; jv Javanese; ka Georgian; kg Kongo; ki Kikuyu;
+kj Kuanyama; kk Kazakh; kl Kalaallisut; km Khmer; kn Kannada; ko Korean; kr Kanuri; ks Kashmiri; ku Kurdish;
+kv Komi; kw Cornish; ky Kyrgyz; la Latin; lb Luxembourgish; lg Ganda; li Limburgish; ln Lingala; lo Lao;
+lt Lithuanian; lu Luba-Katanga; lv Latvian; mg Malagasy; mh Marshallese; mi Maori; mk Macedonian;
+ml Malayalam; mn Mongolian; mr Marathi; ms Malay; mt Maltese; my Burmese; na Nauru; nb Norwegian Bokmal;
+nd North Ndebele; ne Nepali; ng Ndonga; nl Dutch; nn Norwegian Nynorsk; no Norwegian; nr South Ndebele;
+nv Navajo; ny Chichewa; oc Occitan; oj Ojibwa; om Oromo; or Oriya; os Ossetian; pa Punjabi; pi Pali;
+pl Polish; ps Pashto; pt Portuguese; qu Quechua; rm Romansh; rn Rundi; ro Romanian; ru Russian;
+rw Kinyarwanda; sa Sanskrit; sc Sardinian; sd Sindhi; se Northern Sami; sg Sango; si Sinhala; sk Slovak;
+sl Slovenian; sm Samoan; sn Shona; so Somali; sq Albanian; sr Serbian; ss Swati; st Southern Sotho;
+su Sundanese; sv Swedish; sw Swahili; ta Tamil; te Telugu; tg Tajik; th Thai; ti Tigrinya; tk Turkmen;
+tl Tagalog; tn Tswana; to Tonga; tr Turkish; ts Tsonga; tt Tatar; tw Twi; ty Tahitian; ug Uyghur;
+uk Ukrainian; ur Urdu; uz Uzbek; ve Venda; vi Vietnamese; vo Volapuk; wa Walloon; wo Wolof; xh Xhosa;
+yi Yiddish; yo Yoruba; za Zhuang; zh Chinese; zu Zulu
 """
-_CODES = frozenset(_ISO_639_1.split())
+_ENGLISH_NAMES = {
+    name.lower(): code for code, _, name in (item.strip().partition(" ") for item in _ISO_639_1.split(";"))
+}
+_CODES = frozenset(_ENGLISH_NAMES.values())
+_WRITTEN_NORWEGIAN = ("nb", "nn", "norwegian bokmal", "norwegian bokmål", "norwegian nynorsk")
+_OTHER_NAMES = (
+    _ENGLISH_NAMES | {name: code for code, name in _PUNKT.items()} | dict.fromkeys(_WRITTEN_NORWEGIAN, "no")
+)
 
 EXPECTED_LANGUAGE = (
-    f"an ISO 639-1 code: {', '.join(sorted((*_PUNKT, *_MARKS)))}; of any other one each line of text is a "
-    "sentence"
+    "an ISO 639-1 code or English name, such as ar or arabic; with a sentence splitter: "
+    f"{', '.join(sorted((*_PUNKT, *_MARKS)))}; lines of any other language are taken as sentences"
 )
 """The end of an error message about a language that is not known."""
 
@@ -77,15 +99,17 @@ class Language:
 
 
 def find_language(name: str) -> Language:
-    """Return the language with this ISO 639-1 code, or with this name in NLTK's punkt_tab.
+    """Return the language with this ISO 639-1 code or this English name, in upper or lower case.
 
-    Raises SettingsError for an unknown name. The message lists the languages with a sentence splitter. German
-    has Punkt tables, and Thai (th) has no sentence splitter:
+    The names in NLTK's punkt_tab, such as "slovene", are known too. Raises SettingsError for an unknown name.
+    The message lists the languages with a sentence splitter. German has Punkt tables, and Thai (th) has no
+    sentence splitter:
 
-    >>> find_language("german").code, find_language("th").splitting
-    ('de', 'lines')
+    >>> find_language("german").code, find_language("Thai").code, find_language("th").splitting
+    ('de', 'th', 'lines')
     """
-    code = _OTHER_NAMES.get(name, name)
+    given = name.strip().lower()
+    code = _OTHER_NAMES.get(given, given)
     if code not in _CODES:
         raise SettingsError(f"language is {name!r}, expected {EXPECTED_LANGUAGE}")
     return Language(
@@ -117,6 +141,24 @@ def list_language_notes(code: str) -> tuple[str, ...]:
     if find_language(code).splitting != "lines":
         return ()
     return (f"language {code}: Punkt has no tables of it, so each line of text is taken as one sentence",)
+
+
+def list_unsplit_notes(records: Mapping[str, int]) -> tuple[str, ...]:
+    """Return a message about the records that were not split into sentences, or an empty tuple if all were.
+
+    records: number of records of each language without a sentence splitter, by ISO 639-1 code.
+
+    >>> list_unsplit_notes({"th": 1, "ar": 2})
+    ('3 records of languages without a sentence splitter (ar: 2, th: 1): each line is taken as one sentence',)
+    """
+    if not records:
+        return ()
+    told = ", ".join(f"{code}: {number}" for code, number in sorted(records.items()))
+    total = sum(records.values())
+    return (
+        f"{total} record{'s' * (total > 1)} of languages without a sentence splitter ({told}): each line is "
+        "taken as one sentence",
+    )
 
 
 def list_tables_by_language(codes: Iterable[str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from bertdata._native import Engine
 from bertdata.sources.records import BadRecord, Record
+from bertdata.text.languages import find_language
 from bertdata.text.numbered_piece import NumberedPiece, RecordPlace
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_text import find_first_fault, hash_text, is_held_out, normalise_texts
@@ -52,6 +53,7 @@ class PieceText(NamedTuple):
     removed: records that are not in the training text, in order.
     counts: counts over all records of the piece.
     first_bad: first record of the piece that ends a run unless bad records are skipped, or None.
+    unsplit: number of documents of each language without a sentence splitter, by ISO 639-1 code.
     """
 
     training: DocumentTexts
@@ -60,6 +62,7 @@ class PieceText(NamedTuple):
     removed: list[RemovedRecord]
     counts: SegmentCounts
     first_bad: BadRecord | None
+    unsplit: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +179,18 @@ class PieceToDocuments:
             _join_documents([documents[n] for n in numbers], [len(bodies[n]) for n in numbers])
             for numbers in (training, withheld)
         ]
-        return PieceText(sets[0], sets[1], 0, removed, counts, first)
+        unsplit = self._count_unsplit([kept[number] for number in (*training, *withheld)])
+        return PieceText(sets[0], sets[1], 0, removed, counts, first, unsplit)
+
+    def _count_unsplit(self, records: list[Record]) -> dict[str, int]:
+        """Count the records of each language without a sentence splitter, which the user asked to split.
+
+        Only records with a language of their own count. For a language of the whole run, the run says so.
+        """
+        if self.settings.sentences != "punkt":
+            return {}
+        found = Counter(record.language for record in records if record.language is not None)
+        return {code: number for code, number in found.items() if find_language(code).splitting == "lines"}
 
 
 def _split_bodies(bodies: list[bytes], splitter: Splitter, path: str) -> list[bytes]:

@@ -7,6 +7,7 @@ For each finished part, a note (a small JSON file) stores the position of the do
 interrupted run resumes there.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -59,16 +60,22 @@ class NextDocument(NamedTuple):
     numbers: int = 0
 
 
-def make_no_text_error(files: Sequence[str], counts: Sequence[SegmentCounts]) -> InputError:
+def make_no_text_error(
+    files: Sequence[str], counts: Sequence[SegmentCounts], first: InputError | None
+) -> InputError:
     """Return the error for files without any document to train on.
 
     counts: counts of each file, from which the error lists why records were left out.
+    first: error about the first bad record. None if no record is bad.
     """
     told = [(name, sum(getattr(one, name) for one in counts)) for name in LEFT_OUT_COUNTS]
     found = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in told if number)
     if not found:
         return InputError(f"{files[0]}: no record with text found, here or in other files")
-    return InputError(f"{files[0]}: no record is left to train on, here or in other files: {found}")
+    told_first = "" if first is None else f"; the first bad one is {first}"
+    return InputError(
+        f"{files[0]}: no record is left to train on, here or in other files: {found}{told_first}"
+    )
 
 
 class RecordParts:
@@ -76,6 +83,7 @@ class RecordParts:
     parts.
 
     counts: counts of each file, complete when all parts are written.
+    unsplit: number of documents of each language without a sentence splitter, by ISO 639-1 code.
     made: manifest entries of the finished parts.
     identities: size, time and md5 of each input file when the run began, to detect later changes.
     sources: md5 of the names and md5s of all input files.
@@ -90,6 +98,7 @@ class RecordParts:
         progress: Callable[[int, int], None],
     ) -> None:
         self.counts = [SegmentCounts(files=1) for _ in text.plan.files]
+        self.unsplit: Counter[str] = Counter()
         self.made: list[FileEntry] = []
         self.sources = compute_md5(
             dump_json({"names": text.plan.inputs, "md5s": [one.md5 for one in identities]})
@@ -100,7 +109,9 @@ class RecordParts:
         self._progress = progress
         self._next = NextDocument()
         self._new_counts: dict[int, SegmentCounts] = {}
+        self._new_unsplit: Counter[str] = Counter()
         self._waiting: list[str] = []
+        self._first_error: InputError | None = None
         self._resume()
 
     def _resume(self) -> None:
@@ -117,6 +128,7 @@ class RecordParts:
             self._next = NextDocument(*note["next"])
             for file, counts in note["counts"].items():
                 self.counts[int(file)].add(SegmentCounts(**counts))
+            self.unsplit.update(note.get("unsplit", {}))
 
     def _add_part(self, entries: Sequence[FileEntry]) -> None:
         """Add a finished part to the result, and remember its scratch files for ``write_other_files``."""
@@ -139,17 +151,23 @@ class RecordParts:
                 # resume.
                 if work.file > self._next.file:
                     self._next = NextDocument(file=work.file)
-                if found.first_bad is not None and not skips:
-                    raise make_bad_record_error(work.path, self._next.numbers, found.first_bad)
+                if found.first_bad is not None and self._first_error is None:
+                    self._first_error = make_bad_record_error(
+                        work.path, self._next.numbers, found.first_bad, skips=skips
+                    )
+                if self._first_error is not None and not skips:
+                    raise self._first_error
                 writer.add(found, work, self._next.numbers)
                 self.counts[work.file].add(found.counts)
                 self._new_counts.setdefault(work.file, SegmentCounts()).add(found.counts)
+                self.unsplit.update(found.unsplit)
+                self._new_unsplit.update(found.unsplit)
                 numbers = self._next.numbers + found.numbers
                 self._next = NextDocument(work.file, work.number + 1, 0, numbers)
                 self._progress(work.file, work.piece.bytes)
             writer.finish()
             if not self.made:
-                raise make_no_text_error(self._text.plan.files, self.counts)
+                raise make_no_text_error(self._text.plan.files, self.counts, self._first_error)
 
     def _list_remaining_pieces(
         self, step: PieceToDocuments, duplicates: DuplicateList | None
@@ -193,9 +211,11 @@ class RecordParts:
                 "sources": self.sources,
                 "next": list(self._next),
                 "counts": counts,
+                "unsplit": dict(self._new_unsplit),
             },
         )
         self._new_counts.clear()
+        self._new_unsplit.clear()
 
     def write_other_files(self) -> list[FileEntry]:
         """Write the held-out documents and the list of removed records, and return their manifest entries."""

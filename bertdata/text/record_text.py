@@ -123,14 +123,15 @@ def _make_bad_record(record: Record, reason: Reason, fault: str) -> BadRecord:
     return BadRecord(record.number, reason, fault, record.id)
 
 
-def make_bad_record_error(path: str, numbers: int, bad: BadRecord) -> InputError:
+def make_bad_record_error(path: str, numbers: int, bad: BadRecord, *, skips: bool = False) -> InputError:
     """Return the error for an unusable record of a file.
 
     numbers: number of records in the file before the record's piece. It is added to the number of the record
         in the piece. For JSON lines, blank lines count too.
+    skips: True if the run leaves such records out, so that the error does not advise to.
     """
     identity = "" if bad.id is None else f" (id {bad.id})"
-    remedy = "repair it, or leave such records out: --skip-bad-records"
+    remedy = "repair it" if skips else "repair it, or leave such records out: --skip-bad-records"
     if bad.fault.endswith("is not UTF-8"):
-        remedy = f"say in which encoding the files are, such as --encoding cp1252, {remedy}"
+        remedy = f"name its encoding, such as --encoding cp1252, gb18030 or cp1256, {remedy}"
     return InputError(f"{path}: record {numbers + bad.number}: {bad.fault}{identity}; {remedy}")

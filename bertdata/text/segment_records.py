@@ -1,6 +1,6 @@
 """Write text parts (files with one sentence per line) from the records of files in any format."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -35,6 +35,7 @@ def segment_records(
     engine: Engine | None = None,
     progress: OnPieceDone | None = None,
     hashing: OnPieceDone | None = None,
+    on_unsplit: Callable[[Mapping[str, int]], None] | None = None,
 ) -> SegmentCounts:
     """Write the parts of all records, in the order of their files, into a directory.
 
@@ -47,6 +48,8 @@ def segment_records(
     engine: whether the C++ kernel or Python searches for n-grams of evaluation sets.
     progress: function that is called after each piece.
     hashing: function that is called after each piece of the first pass, which looks for duplicates.
+    on_unsplit: function that is called at the end with the number of records of each language without a
+        sentence splitter, by ISO 639-1 code. It is not called for a directory that an earlier run finished.
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected 1 or more")
@@ -79,7 +82,10 @@ def segment_records(
                 # If a file changed during the run, say so. An error about damage would be misleading.
                 check_all_unchanged(identities)
                 raise
-            return _finish_directory(text, identities, parts, pool, unprotected).counts
+            counts = _finish_directory(text, identities, parts, pool, unprotected).counts
+            if on_unsplit is not None:
+                on_unsplit(parts.unsplit)
+            return counts
 
 
 def _ignore_progress(file: int, size: int) -> None:

@@ -11,10 +11,11 @@ from bertdata.report.page.page import ReportSection
 from bertdata.report.sections.comparison import compare_values, list_different_rows
 
 _RECORDS = {"text": "text", "tokenizer": "tokeniser", "objective": "objective", "container": "container"}
+_PUNKT_TABLES = "text.punkt.tables"
 _WORDS = {
     "recipe.recipe": "named settings of a published program",
     "text.punkt.variant": "variant of the sentence splitter Punkt",
-    "text.punkt.tables": "md5 of a table of Punkt",
+    _PUNKT_TABLES: "md5 of a table of Punkt",
     "text.recipe": "recipe of the parts",
     "text.language": "language of the text",
     "text.language_field": "field that held the language of each record",
@@ -47,6 +48,7 @@ _MASK_SETTINGS = frozenset(f"objective.{item.name}" for item in fields(MaskingSe
 def make_settings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
     """Return the section with a row for each setting, or None if no dataset has a manifest."""
     found = [_collect_settings(numbers) for numbers in datasets]
+    found = _fold_punkt_tables(found)
     names = list(dict.fromkeys(name for values in found for name in values))
     if not names:
         return None
@@ -110,6 +112,27 @@ def _collect_settings(numbers: DatasetNumbers) -> dict[str, Value]:
         # Such a dataset has no masks, so its settings about masks have no effect.
         found = {name: value for name, value in found.items() if name not in _MASK_SETTINGS}
     return found
+
+
+def _fold_punkt_tables(found: Sequence[Mapping[str, Value]]) -> list[dict[str, Value]]:
+    """Replace the md5s of the Punkt tables of several languages by one row with the number of languages.
+
+    A corpus in several languages has four tables for each of up to 19 languages, which would fill the table
+    of settings. The md5s stay if they differ between datasets, so that the difference can be seen.
+    """
+    tables = [
+        {name: md5 for name, md5 in values.items() if name.startswith(f"{_PUNKT_TABLES}.") and "/" in name}
+        for values in found
+    ]
+    if any(one != other for one in tables for other in tables if one and other):
+        return [dict(values) for values in found]
+    folded = []
+    for values, own in zip(found, tables, strict=True):
+        languages = {name.partition("/")[0] for name in own}
+        plural = "s" * (len(languages) > 1)
+        row = {_PUNKT_TABLES: f"{len(languages)} language{plural}, md5s in manifest.json"} if own else {}
+        folded.append({name: value for name, value in values.items() if name not in own} | row)
+    return folded
 
 
 def _flatten_record(name: str, value: Any) -> dict[str, Value]:

@@ -10,7 +10,7 @@ from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_file_md5
 from bertdata.sources.find import find_files
-from bertdata.text.languages import find_language
+from bertdata.text.languages import EXPECTED_LANGUAGE, find_tagged_language
 
 DEDUP = ("exact",)
 MOST_NGRAM_WORDS = 10_000
@@ -36,8 +36,8 @@ class SelectionSettings:
 
     keep_languages: str | None = setting(
         None,
-        "languages to keep, by --language-field: ISO 639-1 codes separated by commas, such as de,en. Records "
-        "in other languages are left out and counted",
+        "languages to keep, by --language-field: ISO 639-1 codes or English names separated by commas, such "
+        "as de,arabic. Records in other languages are left out and counted",
     )
     exclude: tuple[EvaluationFile, ...] = setting(
         (),
@@ -116,9 +116,13 @@ def _parse_share(given: str) -> str:
 def _parse_languages(given: str) -> str:
     """Check a list of languages, and return their ISO 639-1 codes in order, each once, separated by commas.
 
-    Raises SettingsError for an unknown language.
+    A language may be named as in a record's field. Raises SettingsError for an unknown language.
     """
-    return ",".join(sorted({find_language(name.strip()).code for name in given.split(",")}))
+    codes = {name: find_tagged_language(name) for name in given.split(",")}
+    for name, code in codes.items():
+        if code is None:
+            raise SettingsError(f"keep_languages has {name.strip()!r}, expected {EXPECTED_LANGUAGE}")
+    return ",".join(sorted({code for code in codes.values() if code is not None}))
 
 
 def find_evaluation_files(paths: Sequence[str]) -> tuple[EvaluationFile, ...]:

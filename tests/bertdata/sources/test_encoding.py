@@ -138,7 +138,9 @@ def test_an_error_about_bytes_that_are_not_utf8_names_the_flag(bertdata: Program
     path.write_bytes("Bäume.\n".encode("cp1252"))
     failed = bertdata("segment", path, "--output", tmp_path / "out", "--sentences=none")
     failed.assert_one_error(
-        1, f"{path}: record 1: byte 0xe4 is not UTF-8; say in which encoding", "--encoding cp1252"
+        1,
+        f"{path}: record 1: byte 0xe4 is not UTF-8; name its encoding, such as ",
+        "--encoding cp1252, gb18030 or cp1256, ",
     )
     done = bertdata("segment", path, "--output", tmp_path / "out", "--sentences=none", "--encoding=cp1252")
     assert done.status == 0, done.err

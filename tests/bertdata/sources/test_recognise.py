@@ -55,7 +55,7 @@ OTHERS = {
         "TFRecord within gzip data",
         "gzip -d s.tfrecord.gz; then give",
     ),
-    "s.utf16": ("Bäume.\n".encode("utf-16") * 9, "UTF-16", "iconv -f UTF-16 -t UTF-8"),
+    "s.utf16": ("Bäume.\n".encode("utf-16") * 9, "UTF-16", "; name its encoding: --encoding utf-16"),
     "s.bin": (b"\x7fELF\x02\x01\x01" + bytes(90), "binary data (it holds NUL)", ""),
     "s.xml": (b'<mediawiki xmlns="x">\n<page>\n</page>\n', "a MediaWiki dump", "bertdata extract s.xml"),
 }

@@ -75,6 +75,19 @@ def test_each_record_is_split_by_the_splitter_of_its_language(
     assert part_of(tmp_path / "out") == "".join(DOCUMENTS)
 
 
+def test_records_of_languages_without_a_splitter_are_told_at_the_end(
+    bertdata: Program, tmp_path: Path
+) -> None:
+    arabic = {"text": "ذهب. عاد.", "lang": "Arabic", "id": "f"}
+    corpus = write_records(tmp_path / "corpus.jsonl", [*RECORDS, arabic, arabic])
+    done = bertdata("segment", corpus, "--output", tmp_path / "out", *FLAGS)
+    assert part_of(tmp_path / "out") == "".join(DOCUMENTS) + "ذهب. عاد.\n\n" * 2
+    note = "3 records of languages without a sentence splitter (ar: 2, th: 1): each line is taken as one "
+    assert done.err.count(note) == 1
+    lines = bertdata("segment", corpus, "--output", tmp_path / "lines", "--sentences=lines", *FLAGS)
+    assert "without a sentence splitter" not in lines.err
+
+
 def test_any_number_of_workers_gives_the_same_bytes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     # Workers are other processes, which do not know the tables of these tests. So no record needs tables.
     records = [
@@ -132,7 +145,7 @@ def test_the_manifest_names_the_field_and_the_tables_of_every_language(
         ({"text": "Da.", "id": "x", "lang": ""}, "its field 'lang' is missing, null or empty"),
         (
             {"text": "Da.", "id": "x", "lang": "klingon"},
-            "its language 'klingon' is unknown, expected an ISO 639-1 code: cs, da, de, el, en",
+            "its language 'klingon' is unknown, expected an ISO 639-1 code or English name, such as ar",
         ),
     ],
 )
@@ -255,7 +268,9 @@ def test_no_table_is_fetched_if_no_text_is_split_into_sentences(
 def test_settings_that_do_not_go_together_are_refused() -> None:
     with pytest.raises(SettingsError, match="keep_languages goes with language_field"):
         PartSettings(selection=SelectionSettings(keep_languages="de"))
-    with pytest.raises(SettingsError, match="language is 'qq', expected an ISO 639-1 code"):
+    with pytest.raises(
+        SettingsError, match="keep_languages has 'qq', expected an ISO 639-1 code or English name"
+    ):
         SelectionSettings(keep_languages="de,qq")
 
 
@@ -267,9 +282,13 @@ def test_abbreviations_are_of_one_language(corpus: Path, bertdata: Program, tmp_
 
 
 def test_a_tag_names_a_language_by_code_or_name_with_a_region_or_script() -> None:
-    tags = ("de", " De-AT ", "zh_Hant", "german", "nb", "und", "", "en-US-x")
+    tags = ("de", " De-AT ", "zh_Hant", "german", "nb", "und", "", "en-US-x", "Arabic", "Scottish Gaelic")
     found = [find_tagged_language(tag) for tag in tags]
-    assert found == ["de", "de", "zh", "de", "no", None, None, "en"]
+    assert found == ["de", "de", "zh", "de", "no", None, None, "en", "ar", "gd"]
+
+
+def test_keep_languages_takes_the_names_that_a_field_may_hold() -> None:
+    assert SelectionSettings(keep_languages="zh-Hans, ARABIC,de,German").keep_languages == "ar,de,zh"
 
 
 def test_a_dataset_and_its_chain_know_the_language_field(
@@ -287,6 +306,10 @@ def test_a_dataset_and_its_chain_know_the_language_field(
     chain = bertdata("verify-md5", tmp_path / "data", "--chain")
     assert chain.status == 0, chain.err
     assert "of the language in each record's field 'lang'" in chain.out
+    page = tmp_path / "report.html"
+    assert bertdata("report", tmp_path / "data", "--output", page).status == 0
+    assert "19 languages, md5s in manifest.json" in page.read_text(encoding="utf-8")
+    assert "ortho_context.tab" not in page.read_text(encoding="utf-8")
 
 
 def test_records_of_a_settings_object_have_a_default_language_only_if_it_was_chosen() -> None:
