@@ -130,7 +130,9 @@ def _fold_punkt_tables(found: Sequence[Mapping[str, Value]]) -> list[dict[str, V
     for values, own in zip(found, tables, strict=True):
         languages = {name.partition("/")[0] for name in own}
         plural = "s" * (len(languages) > 1)
-        row = {_PUNKT_TABLES: f"{len(languages)} language{plural}, md5s in manifest.json"} if own else {}
+        row: dict[str, Value] = {}
+        if own:
+            row[_PUNKT_TABLES] = f"{len(languages)} language{plural}, md5s in manifest.json"
         folded.append({name: value for name, value in values.items() if name not in own} | row)
     return folded
 
