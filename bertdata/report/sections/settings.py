@@ -126,14 +126,13 @@ def _fold_punkt_tables(found: Sequence[Mapping[str, Value]]) -> list[dict[str, V
     ]
     if any(one != other for one in tables for other in tables if one and other):
         return [dict(values) for values in found]
-    folded = []
+    folded: list[dict[str, Value]] = []
     for values, own in zip(found, tables, strict=True):
         languages = {name.partition("/")[0] for name in own}
         plural = "s" * (len(languages) > 1)
-        row: dict[str, Value] = {}
+        folded.append({name: value for name, value in values.items() if name not in own})
         if own:
-            row[_PUNKT_TABLES] = f"{len(languages)} language{plural}, md5s in manifest.json"
-        folded.append({name: value for name, value in values.items() if name not in own} | row)
+            folded[-1][_PUNKT_TABLES] = f"{len(languages)} language{plural}, md5s in manifest.json"
     return folded
 
 
