@@ -27,6 +27,8 @@ STALE_SECONDS = 60.0
 """Age from which on a claim that is not renewed counts as left by a killed run."""
 _LOOK_SECONDS = 1.0
 """Seconds between two looks at a claim of another run, to see whether it is renewed."""
+_RENEWAL_ATTEMPTS = 2
+"""How often each request of a renewal is made. The next renewal follows soon anyway."""
 
 _held: set[object] = set()
 """Tokens of the claims that this process holds."""
@@ -63,7 +65,9 @@ class Claim:
         try:
             if (found := self._read()) is not None:
                 self._wait_until_stale(found, probe)
-                repeat(lambda: storage.remove(self._path, missing_ok=True))
+                # Another run may have waited too, and have taken the claim over a moment ago.
+                if self._read() == found:
+                    repeat(lambda: storage.remove(self._path, missing_ok=True))
         finally:
             with suppress(BertDataError):
                 repeat(lambda: storage.remove(probe, missing_ok=True))
@@ -90,17 +94,23 @@ class Claim:
             if found is not None and self._parse(found).get("token") == self._token:
                 repeat(lambda: storage.remove(self._path, missing_ok=True))
 
+    def check(self) -> bool:
+        """Return True unless another run has taken the claim over. Then call ``on_lost`` and return False."""
+        # Few attempts, so that a store that fails now and then delays no renewal by half a minute.
+        found = self._read(attempts=_RENEWAL_ATTEMPTS)
+        if found is not None and self._parse(found).get("token") != self._token:
+            self.is_lost = True
+            self._on_lost()
+        return not self.is_lost
+
     def _renew(self) -> None:
-        """Write the claim again and again. This runs in a thread."""
+        """Write the claim again and again, until it is released or lost. This runs in a thread."""
         while not self._ends.wait(RENEW_SECONDS):
             with suppress(BertDataError):  # the store may be away for a while
-                found = self._read()
-                if found is not None and self._parse(found).get("token") != self._token:
-                    self.is_lost = True
-                    return self._on_lost()
+                if not self.check():
+                    return
                 self._renewals += 1
-                _write(self._path, self._format())
-        return None
+                repeat(lambda: _write(self._path, self._format()), attempts=_RENEWAL_ATTEMPTS)
 
     def _wait_until_stale(self, found: bytes, probe: str) -> None:
         """Return once the claim of another run counts as left by a killed run. DatasetError if it is renewed.
@@ -135,10 +145,10 @@ class Claim:
                 return max(0.0, now - written)
         return 0.0
 
-    def _read(self) -> bytes | None:
+    def _read(self, *, attempts: int | None = None) -> bytes | None:
         """Return the content of the claim at the path, or None if there is none."""
         try:
-            return repeat(lambda: storage.read_bytes(self._path))
+            return repeat(lambda: storage.read_bytes(self._path), attempts=attempts)
         except MissingInputError:
             return None
 

@@ -134,7 +134,14 @@ class Uploads(AbstractContextManager["Uploads"]):
             self._log(f"checkpoint {max(newer)} was not uploaded, but is still on this machine")
         else:
             download_logs(run, self._folder)
-        self._uploader = Uploader(self._folder, self._url, self._keep, self._log, has_logs=not newer)
+        self._uploader = Uploader(
+            self._folder,
+            self._url,
+            self._keep,
+            self._log,
+            may_write=self._claim.check,
+            has_logs=not newer,
+        )
         for number, state in uploaded.items():
             self._uploader.note_stored(number, state)
 
@@ -195,6 +202,7 @@ class Uploads(AbstractContextManager["Uploads"]):
             while not uploader.wait(0.0 if limit == 0.0 else 0.1):
                 now = time.monotonic()
                 if limit is not None and now - begun >= limit:
+                    uploader.stop_at_once()  # the claim is released next
                     return
                 asked = self._asked_to_stop() or next(iter(signals), None)
                 if not is_said and asked is not None and now - asked >= NOTICE_SECONDS:

@@ -120,6 +120,15 @@ def name_checkpoint(number: int) -> str:
     return f"step-{number:08d}"
 
 
+def find_best_number(state: Mapping[str, Any]) -> int | None:
+    """Return the number of the checkpoint with a run's best evaluation, or None if it has no such evaluation.
+
+    state: the state of a checkpoint, as JSON.
+    """
+    number = (state.get("best") or {}).get("number")
+    return None if number is None else int(number)
+
+
 def download_checkpoint(checkpoint: StoredCheckpoint, run_folder: Path) -> Path:
     """Download a checkpoint into a run's local directory, and return its local path.
 

@@ -5,7 +5,7 @@ One thread does everything, one checkpoint after the other:
 1. It looks for a new checkpoint in the working directory. There it appears whole, by a rename.
 2. It makes hard links to its files, so that the training may remove the checkpoint in the meantime.
 3. It uploads the files, then the logs, and last ``state.json``, with which the checkpoint counts.
-4. It removes the oldest checkpoints of this phase from the store.
+4. It removes the oldest checkpoints of this phase from the store, except the one of the best evaluation.
 
 If uploads are slower than the training, the newest checkpoint is uploaded first, and those that the training
 has removed by then are left out. What fails is tried again, and files that have been uploaded are not sent
@@ -16,21 +16,22 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from bertdata.errors import BertDataError, StorageError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import UNFINISHED
 from bertdata.io.json_text import parse_json_text
+from trainer.errors import CheckpointError
 from trainer.remote.retries import is_refused, repeat
 from trainer.remote.stored_run import (
     CHECKPOINTS,
     STATE,
     StoredRun,
+    find_best_number,
     name_checkpoint,
     remove_checkpoint,
 )
@@ -103,20 +104,30 @@ class Uploader:
     url: directory of the run in the store.
     keep: number of checkpoints of a phase that are kept in the store.
     log: function that prints a line.
+    may_write: function that returns False if another run writes to the store now.
     has_logs: True if the logs in the working directory have come from the store.
     """
 
     def __init__(
-        self, folder: Path, url: str, keep: int, log: Callable[[str], None], *, has_logs: bool = True
+        self,
+        folder: Path,
+        url: str,
+        keep: int,
+        log: Callable[[str], None],
+        *,
+        may_write: Callable[[], bool] = lambda: True,
+        has_logs: bool = True,
     ) -> None:
         self._folder, self._url, self._keep, self._log = folder, url, keep, log
+        self._may_write = may_write
         self._logs = LogFiles(folder, url, are_stored=has_logs)
         # number of each checkpoint that the store has, with the bytes of its state.json
         self._stored: dict[int, bytes] = {}
+        # files sent of checkpoints that are not whole yet, each as the content of state.json and its name
         self._sent: set[tuple[bytes, str]] = set()
         self._ends = threading.Event()
+        self._ends_at_once = threading.Event()
         self._failure: Exception | None = None
-        self._lost = False
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def note_stored(self, number: int, state: bytes) -> None:
@@ -146,8 +157,8 @@ class Uploader:
         return self._thread.ident is not None
 
     def stop_at_once(self) -> None:
-        """End without another upload, because another run writes to the store now."""
-        self._lost = True
+        """End without another upload, because another run writes to the store now, or soon may."""
+        self._ends_at_once.set()
         self._ends.set()
 
     def end(self) -> None:
@@ -182,12 +193,12 @@ class Uploader:
             if not self._upload_new():
                 self._ends.wait(REST_SECONDS)
         for left in reversed(range(LAST_ROUNDS)):
-            if self._lost or self._upload_new(is_last=True):
+            if self._ends_at_once.is_set() or self._upload_new(is_last=True):
                 break
             if self._failure is not None and is_refused(self._failure):
                 break
             if left:
-                time.sleep(REST_SECONDS)
+                self._ends_at_once.wait(REST_SECONDS)
         shutil.rmtree(self._folder / LINKS, ignore_errors=True)
 
     def _upload_new(self, *, is_last: bool = False) -> bool:
@@ -197,14 +208,16 @@ class Uploader:
         """
         try:
             # The newest first: it is the one that counts if this machine is taken away.
-            while not self._lost and (due := self._list_due()):
+            while not self._ends_at_once.is_set() and (due := self._list_due()):
                 self._upload_checkpoint(due[0])
-            if is_last:
+            if is_last and not self._ends_at_once.is_set():
                 self._logs.upload_changed()
-        except (BertDataError, OSError) as error:
+        except Exception as error:  # any error: without this thread, nothing more would be uploaded for days
             if str(error) != str(self._failure):
                 goes_on = "" if self._ends.is_set() else "training goes on, and "
-                self._log(f"warning: {error}; {goes_on}the upload is tried again")
+                known = isinstance(error, (BertDataError, OSError))
+                what = error if known else f"{self._url}: {type(error).__name__}: {error}"
+                self._log(f"warning: {what}; {goes_on}the upload is tried again")
             self._failure = error
             return False
         self._failure = None
@@ -213,16 +226,18 @@ class Uploader:
     def _list_due(self) -> list[int]:
         """Return the numbers of the checkpoints that the store lacks, the newest first.
 
-        These are the newest ``keep`` of the phase, and the last one of an earlier phase. The list is empty if
-        there are none in the working directory.
+        These are the newest ``keep`` of the phase, the one of its best evaluation, and the last one of an
+        earlier phase. The list is empty if there are none in the working directory.
         """
         states = self._read_states()
         if not states:
             return []
         newest = max(states)
-        start = int(parse_json_text(states[newest]).get("phase_start", 0))
+        state = parse_json_text(states[newest])
+        start = int(state.get("phase_start", 0))
         of_phase = sorted((number for number in states if number > start), reverse=True)
-        wanted = [*of_phase[: self._keep], start]
+        best = find_best_number(state)
+        wanted = dict.fromkeys([*of_phase[:1], best, *of_phase[: self._keep], start])
         return [
             number for number in wanted if number in states and self._stored.get(number) != states[number]
         ]
@@ -242,21 +257,19 @@ class Uploader:
         if links is None:
             return
         state = (links / STATE).read_bytes()
-        there = StoredRun.read(self._url).checkpoints.get(number)
         url = storage.join(self._url, f"{CHECKPOINTS}/{name_checkpoint(number)}")
-        if there is not None and STATE in there.names:
-            if repeat(lambda: storage.read_bytes(storage.join(url, STATE))) == state:
-                self._stored[number] = state
-                return
-            remove_checkpoint(there)
+        uploaded = self._list_uploaded(number, state)
         files = sorted(path for path in links.rglob("*") if path.is_file() and path.name != STATE)
         for path in files:
             name = str(path.relative_to(links))
-            if (state, name) not in self._sent:
+            if self._ends_at_once.is_set():
+                return
+            if name not in uploaded:
                 repeat(partial(storage.upload_copy, str(path), storage.join(url, name)))
                 self._sent.add((state, name))
         self._logs.upload_changed()
-        if self._lost:
+        # This run may have been cut off from the store for so long that another run has begun to write there.
+        if self._ends_at_once.is_set() or not self._may_write():
             return
         repeat(partial(storage.upload_copy, str(links / STATE), storage.join(url, STATE)))
         self._stored[number] = state
@@ -265,7 +278,27 @@ class Uploader:
         shutil.rmtree(links, ignore_errors=True)
         seconds = time.monotonic() - begun
         self._log(f"checkpoint {number} is in {self._url}: {size / 1e6:,.1f} MB in {seconds:.1f} s")
-        self._remove_old(number, parse_json_text(state))
+        self._remove_old()
+
+    def _list_uploaded(self, number: int, state: bytes) -> Collection[str]:
+        """Return the names of a checkpoint's files that the store has already.
+
+        A checkpoint with other files that has the same number in the store is removed from there.
+        state: content of the checkpoint's state.json.
+        """
+        there = StoredRun.read(self._url).checkpoints.get(number)
+        if there is None:
+            return ()
+        if STATE not in there.names:
+            # Only what this thread has sent, and what is still there: _remove_old may have removed it.
+            return {name for name in there.names if (state, name) in self._sent}
+        # If the state alone differs (the run was evaluated once more), only state.json is replaced, in one
+        # step. The checkpoint may be the only one in the store, so there must be no moment without it.
+        with suppress(CheckpointError):
+            if there.read_state()["files"] == parse_json_text(state)["files"]:
+                return there.names
+        remove_checkpoint(there)
+        return ()
 
     def _link(self, number: int) -> Path | None:
         """Make hard links to a checkpoint's files, and return their folder. None if it has been removed."""
@@ -275,8 +308,8 @@ class Uploader:
         try:
             if links.is_dir() and (links / STATE).read_bytes() == (source / STATE).read_bytes():
                 return links
-            for old in (links, growing):
-                shutil.rmtree(old, ignore_errors=True)
+            # Links to another checkpoint, whose upload has failed, would keep its files on the disk.
+            shutil.rmtree(self._folder / LINKS, ignore_errors=True)
             shutil.copytree(source, growing, copy_function=_link_or_copy)
             growing.rename(links)
         except (OSError, shutil.Error) as error:
@@ -285,22 +318,26 @@ class Uploader:
             raise StorageError(f"{links}: {error}") from None
         return links
 
-    def _remove_old(self, number: int, state: Mapping[str, Any]) -> None:
+    def _remove_old(self) -> None:
         """Remove checkpoints of the phase from the store until ``keep`` are left, and what is half there.
 
-        A failure is only a warning: the checkpoint that was just uploaded counts.
-        number: number of the checkpoint that was just uploaded.
+        The checkpoint of the best evaluation stays. A failure is only a warning: the checkpoint that was just
+        uploaded counts.
         """
-        phase_start = int(state.get("phase_start", 0))
+        # The newest checkpoint says which phase and which best evaluation count. The one that was just
+        # uploaded may be older, even of an earlier phase.
+        newest = max(self._stored)
+        state = parse_json_text(self._stored[newest])
+        phase_start, best = int(state.get("phase_start", 0)), find_best_number(state)
         try:
             there = StoredRun.read(self._url).checkpoints
-            newest = max(number, *self._stored)
             of_phase = [one for one in there.values() if phase_start < one.number <= newest]
             half = [one for one in of_phase if STATE not in one.names]
             whole = [one for one in of_phase if STATE in one.names]
-            for old in (*half, *whole[: -self._keep]):
-                remove_checkpoint(old)
-                self._stored.pop(old.number, None)
+            old = [one for one in whole[: -self._keep] if one.number != best]
+            for checkpoint in (*half, *old):
+                remove_checkpoint(checkpoint)
+                self._stored.pop(checkpoint.number, None)
         except BertDataError as error:
             self._log(f"warning: old checkpoints are not removed: {error}")
 
