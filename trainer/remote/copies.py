@@ -21,6 +21,8 @@ from trainer.remote.stored_run import (
     StoredRun,
     download_checkpoint,
     download_file,
+    find_best_number,
+    name_checkpoint,
 )
 
 _KEPT_COPIES = 3
@@ -31,10 +33,12 @@ _ATTEMPTS = 3
 _NUMBERED = re.compile(rf"(.+)/{CHECKPOINTS}/step-(\d+)/?")
 
 
-def resolve_checkpoint(url: str) -> str:
-    """Return the URL of the checkpoint that a URL means: a run's newest whole one, or the URL itself.
+def resolve_checkpoint(url: str, *, newest_only: bool = False) -> str:
+    """Return the URL of the checkpoint that a URL means: a run's best or newest whole one, or the URL itself.
 
+    As for a local run, it is the checkpoint of the best evaluation if the run looks for it (keep_best).
     A warning names checkpoints that are newer but not whole. CheckpointError if a run has none that is whole.
+    newest_only: whether the URL of a run always means its newest checkpoint.
     """
     run = StoredRun.read(url)
     if not run.checkpoints:
@@ -44,7 +48,30 @@ def resolve_checkpoint(url: str) -> str:
     if newest is None:
         raise CheckpointError(f"{passed_over[0]}; no checkpoint of this run is whole")
     say_error(*(f"trainer: warning: {fault}; it is passed over" for fault in passed_over))
-    return newest.url
+    return newest.url if newest_only else _choose_best(run, newest).url
+
+
+def _choose_best(run: StoredRun, newest: StoredCheckpoint) -> StoredCheckpoint:
+    """Return the checkpoint of a run's best evaluation, and print a line about it if it is not the newest.
+
+    newest: the newest checkpoint that is whole. It is returned if there is no best one.
+    """
+    state = newest.read_state()
+    number = find_best_number(state)
+    if number is None or number == newest.number:
+        return newest
+    of_what = f"the best {state['best']['metric']} ({state['best']['value']:.5g})"
+    newest_name = name_checkpoint(newest.number)
+    try:
+        best = run.get_checkpoint(number)
+        best.check_is_whole()
+    except (CheckpointError, MissingInputError):
+        say_error(f"trainer: {run.url}: checkpoint {number} with {of_what} is missing: taking {newest_name}")
+        return newest
+    say_error(
+        f"trainer: {run.url}: taking {name_checkpoint(number)} with {of_what}; the newest is {newest_name}"
+    )
+    return best
 
 
 def bring_checkpoint(path: str) -> str:

@@ -28,6 +28,7 @@ from trainer.remote.stored_run import (
     StoredRun,
     download_checkpoint,
     download_file,
+    find_best_number,
     holds_copy,
     name_checkpoint,
     remove_checkpoint,
@@ -264,17 +265,18 @@ def _choose_checkpoint(
 
 
 def _download(run: StoredRun, newest: StoredCheckpoint, folder: Path) -> dict[int, bytes]:
-    """Download a checkpoint and, if it belongs to phase 2, the end of phase 1.
+    """Download a checkpoint, the one of the best evaluation so far, and for phase 2 the end of phase 1.
 
     Returns the contents of their state.json by number.
     """
-    chosen = [newest]
-    start = run.checkpoints.get(int(newest.read_state().get("phase_start", 0)))
-    with suppress(CheckpointError):  # the end of phase 1 is only looked at, so it may be missing
-        if start is not None:
-            start.check_is_whole()
-            chosen.append(start)
-    paths = {one.number: download_checkpoint(one, folder) for one in chosen}
+    chosen, state = {newest.number: newest}, newest.read_state()
+    for number in (int(state.get("phase_start", 0)), find_best_number(state)):
+        further = None if number is None else run.checkpoints.get(number)
+        with suppress(CheckpointError):  # training does not read these, so they may be missing
+            if further is not None:
+                further.check_is_whole()
+                chosen[further.number] = further
+    paths = {one.number: download_checkpoint(one, folder) for one in chosen.values()}
     return {number: (path / STATE).read_bytes() for number, path in paths.items()}
 
 

@@ -50,7 +50,7 @@ def localise(
             start = getattr(config.start, key)
             if start is not None and storage.is_remote(start):
                 runtime.log(f"downloading {start}")
-                local = _bring_start(runtime, start)
+                local = _bring_start(runtime, start, newest_only=key == "resume_from")
                 keys[key], names[local] = local, start
         changed.append(config.changed(**keys) if keys else config)
     if not names:
@@ -59,12 +59,13 @@ def localise(
     return replace(runtime, config=changed[0], remote=remote), changed
 
 
-def _bring_start(runtime: Runtime, url: str) -> str:
+def _bring_start(runtime: Runtime, url: str, *, newest_only: bool) -> str:
     """Download a checkpoint to start from, on each machine, and return its local path.
 
-    Rank 0 chooses a run's newest checkpoint, so that all workers read the same.
+    Rank 0 chooses a run's best or newest checkpoint, so that all workers read the same.
+    newest_only: whether it is always the newest.
     """
-    chosen = runtime.on_rank_0(lambda: resolve_checkpoint(url))
+    chosen = runtime.on_rank_0(lambda: resolve_checkpoint(url, newest_only=newest_only))
     brought = runtime.collective.gather(runtime.on_machines(lambda: bring_checkpoint(chosen)))
     # A machine's workers follow its first one, which has downloaded the checkpoint.
     return str(next(path for path in reversed(brought[: runtime.collective.rank + 1]) if path is not None))
@@ -148,7 +149,7 @@ def localise_evaluation(runtime: Runtime, *, poll: bool = False) -> Runtime:
     """Replace the URLs in the configuration of a run that only evaluates, and download what is there.
 
     output_dir becomes a local directory with copies. It has the configured checkpoint or, without one, the
-    newest, and resume_step is its number.
+    best or newest, and resume_step is its number.
     poll: the run is polled for later checkpoints, which are downloaded when they are evaluated. So
     resume_step does not change.
     """
@@ -159,7 +160,7 @@ def localise_evaluation(runtime: Runtime, *, poll: bool = False) -> Runtime:
         return runtime
     folder = find_copies_folder(url)
     if given.start.start_from_ckpt is None:
-        number = runtime.on_rank_0(lambda: _choose_number(url, config.start.resume_step))
+        number = runtime.on_rank_0(lambda: _choose_number(url, config.start.resume_step, poll))
         runtime.on_machines(lambda: _remove_strange_copies(url, folder))
         if number is not None:
             runtime.on_machines(lambda: bring_numbered(url, number))
@@ -174,17 +175,18 @@ def localise_evaluation(runtime: Runtime, *, poll: bool = False) -> Runtime:
     return replace(runtime, config=config, remote=replace(runtime.remote, results=LogFiles(folder, url)))
 
 
-def _choose_number(url: str, number: int | None) -> int | None:
+def _choose_number(url: str, number: int | None, newest_only: bool) -> int | None:
     """Return the number of the checkpoint to evaluate, or None if the run has none yet.
 
-    number: the configured number, or None for the newest checkpoint that is whole.
+    number: the configured number, or None for the best or newest checkpoint that is whole.
+    newest_only: whether it is always the newest without a configured number.
     """
     run = StoredRun.read(url)
     if number is not None:
         return run.get_checkpoint(number).number
     if not run.checkpoints:
         return None
-    return int(resolve_checkpoint(url).rpartition("-")[2])
+    return int(resolve_checkpoint(url, newest_only=newest_only).rpartition("-")[2])
 
 
 def _remove_strange_copies(url: str, folder: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from safetensors.torch import load_file
 
+from bertdata.io import storage
 from tests.support.fine_tuning import finetune_words, table
 from tests.support.training_runs import refuse, tensors, words
 from trainer.checkpoints.checkpoint import find_checkpoints
@@ -51,7 +52,8 @@ def finetune(trainer, pretrained, tmp_path, monkeypatch, one_thread):
     given = (f"--train-file={data}", f"--eval-file={data}", "--steps=6", "--eval-every=1", "--keep-best=acc")
 
     def call(*more: object, run: str = "run"):
-        return trainer(*finetune_words("classification", pretrained, tmp_path / run, *given, *more))
+        place = run if storage.is_remote(run) else tmp_path / run
+        return trainer(*finetune_words("classification", pretrained, place, *given, *more))
 
     return call
 
@@ -110,6 +112,31 @@ def test_prediction_export_evaluation_and_a_new_start_take_the_best(finetune, tr
     again = finetune(f"--start-from-ckpt={run}", "--steps=1", "--warmup=0", run="again")
     assert again.status == 0, again.err
     assert chosen in again.err
+
+
+def test_a_run_in_a_bucket_keeps_and_takes_its_best_checkpoint(finetune, trainer, tmp_path, monkeypatch):
+    monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "cache"))
+    url, text = "memory://best-checkpoint/run", ("The tower is old .", "--json")
+    plain = table(tmp_path / "plain.tsv", 4, labelled=False)
+    assert finetune(*FEW).status == 0
+    assert finetune(*FEW, "--steps-this-run=5", run=url).status == 0
+    shutil.rmtree(tmp_path / "cache")
+    resumed = finetune(*FEW, "--resume", "--do-predict", f"--predict-file={plain}", run=url)
+    assert resumed.status == 0, resumed.err
+    assert f"predictions by {url}/checkpoints/step-00000003" in resumed.err
+    states = [name for name in storage.list_files(url) if name.endswith("state.json")]
+    assert states == [f"checkpoints/step-{number:08d}/state.json" for number in (3, 6)]
+    shutil.rmtree(tmp_path / "cache")
+    asked = trainer("predict", url, *text)
+    assert f"{url}: taking step-00000003 with the best acc (0.9); the newest is step-00000006" in asked.err
+    assert asked.out == trainer("predict", tmp_path / "run", *text).out
+    evaluated = trainer("evaluate", f"--output-dir={url}", "--no-progress-bar")
+    assert evaluated.status == 0, evaluated.err
+    assert "step 3: evaluated 16 examples" in evaluated.err
+    # --resume-from goes on from the newest, as from a local run.
+    further = finetune(f"--resume-from={url}", run="further")
+    assert further.status == 0, further.err
+    assert f"resumed {url}: updates 6 to 6" in further.err
 
 
 @pytest.mark.parametrize("after", [2, 3, 5])
