@@ -7,6 +7,10 @@ in every process::
 
     runs/bucket-run-1f0c8a9e/work/      written by the run
     runs/bucket-run-1f0c8a9e/copy/      downloaded by readers
+
+A file ``uploaded.json`` next to them holds the ``state.json`` of the newest checkpoint that this machine has
+uploaded. If it still is the newest of the store, no other run has written there since, and later checkpoints
+that are only in the working directory belong to the run.
 """
 
 import re
@@ -22,6 +26,11 @@ _LONGEST_NAME = 60
 def find_working_folder(url: str) -> Path:
     """Return the local directory in which a run at this URL is written."""
     return _find_folder(url) / "work"
+
+
+def find_upload_note(working_folder: Path) -> Path:
+    """Return the path of the note about the newest checkpoint that a working directory's run has uploaded."""
+    return working_folder.with_name("uploaded.json")
 
 
 def find_copies_folder(url: str) -> Path:

@@ -13,13 +13,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bertdata.errors import StorageError
+from bertdata.errors import DatasetError, StorageError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import UNFINISHED
 from bertdata.io.terminal import say_error
 from trainer.errors import CheckpointError, WorkerLost
 from trainer.remote.claim import Claim
-from trainer.remote.folders import find_working_folder
+from trainer.remote.folders import find_upload_note, find_working_folder
 from trainer.remote.retries import repeat
 from trainer.remote.stored_run import (
     CHECKPOINTS,
@@ -75,10 +75,12 @@ class Continuation:
     """What a run that trains needs of the run at its URL.
 
     continues: False for a new run, which needs no checkpoint.
+    overwrites: True if a new run may remove the checkpoints of an earlier one.
     number: number of the checkpoint to continue from. None: the newest that is whole.
     """
 
     continues: bool
+    overwrites: bool = False
     number: int | None = None
 
 
@@ -120,17 +122,30 @@ class Uploads(AbstractContextManager["Uploads"]):
 
         It then has the logs and, for a continued run, the checkpoint to continue from. What another run left
         in the working directory is removed.
+        DatasetError for a new run, if an earlier one has checkpoints only in the working directory.
         """
         run = StoredRun.read(self._url)
-        uploaded = dict[int, bytes]()
+        newest = _choose_checkpoint(run, wanted.number, self._log) if wanted.continues else None
         newer = set[int]()
-        if wanted.continues and (newest := _choose_checkpoint(run, wanted.number, self._log)) is not None:
-            is_new_copy = not _has_copy(newest, self._folder)
-            uploaded = _download(run, newest, self._folder)
-            # This machine has trained on after its last upload, if it has that upload and later checkpoints.
-            if not is_new_copy and wanted.number is None:
-                newer = {number for number in list_numbers(self._folder) if number > newest.number}
+        if wanted.number is None and _was_last_here(newest, self._folder):
+            # This machine has trained on after its last upload, or could not upload anything.
+            after = -1 if newest is None else newest.number
+            newer = {number for number in list_numbers(self._folder) if number > after}
+        if newer and not wanted.continues:
+            if not wanted.overwrites:
+                raise DatasetError(
+                    f"{self._url}: is in use: checkpoint {max(newer)} of an earlier run is only in "
+                    f"{self._folder.parent}, because it was not uploaded; give --resume to continue the run, "
+                    "or --overwrite-output-dir to remove it"
+                )
+            newer = set()
+        uploaded = {} if newest is None else _download(run, newest, self._folder)
         _clear_folder(self._folder, {*uploaded, *newer}, keeps_logs=bool(newer))
+        note = find_upload_note(self._folder)
+        if newest is None:
+            note.unlink(missing_ok=True)
+        else:
+            note.write_bytes(uploaded[newest.number])
         if newer:
             self._log(f"checkpoint {max(newer)} was not uploaded, but is still on this machine")
         else:
@@ -220,9 +235,7 @@ class Uploads(AbstractContextManager["Uploads"]):
         if not missing:
             return None
         reason = f" ({uploader.failure})" if uploader.failure else ""
-        remedy = f"still in the directory work of {self._folder.parent}; --resume-from it continues elsewhere"
-        if uploader.has_copy_of_newest():
-            remedy = f"still in {self._folder.parent}, from where --resume on this machine continues"
+        remedy = f"still in {self._folder.parent}, from where --resume on this machine continues"
         return f"{self._url}: not uploaded: {' and '.join(missing)}{reason}; {remedy}"
 
 
@@ -280,9 +293,18 @@ def _download(run: StoredRun, newest: StoredCheckpoint, folder: Path) -> dict[in
     return {number: (path / STATE).read_bytes() for number, path in paths.items()}
 
 
-def _has_copy(checkpoint: StoredCheckpoint, folder: Path) -> bool:
-    """Return True if the local directory has a copy of the checkpoint."""
+def _was_last_here(checkpoint: StoredCheckpoint | None, folder: Path) -> bool:
+    """Return True if no other machine has written to the store after the run in the working directory.
+
+    checkpoint: the newest checkpoint of the store, or None if it has none.
+    """
+    note = find_upload_note(folder)
+    if checkpoint is None:
+        return not note.is_file()  # else the uploaded run has been removed from the store
     state = repeat(lambda: storage.read_bytes(storage.join(checkpoint.url, STATE)))
+    if note.is_file() and note.read_bytes() == state:
+        return True
+    # A killed run may have uploaded a checkpoint without noting it.
     return holds_copy(folder / CHECKPOINTS / name_checkpoint(checkpoint.number), state, checkpoint.names)
 
 
@@ -296,7 +318,9 @@ def _clear_folder(folder: Path, numbers: set[int], *, keeps_logs: bool) -> None:
         if number not in numbers:
             shutil.rmtree(folder / CHECKPOINTS / name_checkpoint(number))
     for path in list(folder.iterdir()) if folder.is_dir() else []:
-        if path.name in (CHECKPOINTS, UNFINISHED) or (keeps_logs and path.name != LINKS):
+        # Without checkpoints, their folder is removed too: it would count as the one of an earlier run.
+        kept = (UNFINISHED, CHECKPOINTS) if numbers else (UNFINISHED,)
+        if path.name in kept or (keeps_logs and path.name != LINKS):
             continue
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

@@ -26,6 +26,7 @@ from bertdata.io import storage
 from bertdata.io.directory_protocol import UNFINISHED
 from bertdata.io.json_text import parse_json_text
 from trainer.errors import CheckpointError
+from trainer.remote.folders import find_upload_note
 from trainer.remote.retries import is_refused, repeat
 from trainer.remote.stored_run import (
     CHECKPOINTS,
@@ -178,10 +179,6 @@ class Uploader:
         missing = [f"checkpoint {number}" for number in self._list_due()]
         return missing + (["logs"] if self._logs.list_changed() else [])
 
-    def has_copy_of_newest(self) -> bool:
-        """Return True if the newest checkpoint of the store is also in the working directory."""
-        return bool(self._stored) and max(self._stored) in self._read_states()
-
     @property
     def failure(self) -> Exception | None:
         """The error of the last upload, or None if it succeeded."""
@@ -273,6 +270,8 @@ class Uploader:
             return
         repeat(partial(storage.upload_copy, str(links / STATE), storage.join(url, STATE)))
         self._stored[number] = state
+        if number == max(self._stored):
+            find_upload_note(self._folder).write_bytes(state)
         self._sent = {sent for sent in self._sent if sent[0] != state}
         size = sum(path.stat().st_size for path in (*files, links / STATE))
         shutil.rmtree(links, ignore_errors=True)

@@ -114,7 +114,13 @@ def open_output(
         number = config.start.resume_step
         if number is None and not config.start.resume and config.start.phase2:
             number = config.start.phase1_end_step
-        uploads.bring(Continuation(continues=config.start.continues_here, number=number))
+        uploads.bring(
+            Continuation(
+                continues=config.start.continues_here,
+                overwrites=config.run.overwrite_output_dir,
+                number=number,
+            )
+        )
 
     runtime.on_rank_0(claim_and_download)
     if runtime.collective.rank > 0:

@@ -245,7 +245,10 @@ def test_a_store_that_fails_one_request_in_five_gets_the_run(trainer, training_s
 
 
 @pytest.mark.thorough
-def test_a_store_that_fails_for_a_while_stops_no_training(trainer, training_set, local, failing):
+def test_a_store_that_fails_for_a_while_stops_no_training(trainer, training_set, local, failing, monkeypatch):
+    # The upload of the first checkpoint has to fail before the run ends.
+    monkeypatch.setattr(uploader, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(retries, "FIRST_PAUSE_SECONDS", 0)
     failing.only, failing.every, failing.most = "model.safetensors", 1, 3 * retries.ATTEMPTS
     ended = trainer(*words(training_set, FAILING, "--checkpoint-every=2"))
     assert ended.status == 0, ended.err
@@ -266,9 +269,33 @@ def test_what_a_full_store_lacks_is_said_and_is_still_here(trainer, training_set
     )
     assert numbers(FAILING) == []
     failing.every = 0
+    # What is only on this machine is neither removed by a new run nor computed again by a resumed one.
+    refuse(trainer(*run), 2, f"{FAILING}: is in use: checkpoint 10 of an earlier run is only in {cache}")
     ended = trainer(*run, "--resume")
     assert ended.status == 0, ended.err
+    assert "checkpoint 10 was not uploaded, but is still on this machine" in ended.err
+    assert "nothing is left to do after update 10" in ended.err
     assert_same_weights(local, 10, FAILING)
+    # A run that has been removed from the store is not brought back.
+    storage.remove_directory(FAILING)
+    fresh = trainer(*run, "--steps-this-run=1")
+    assert fresh.status == 0, fresh.err
+    assert numbers(FAILING) == [1]
+
+
+def test_checkpoints_of_a_long_outage_are_resumed_on_this_machine(trainer, training_set, local, failing):
+    """The working directory does not have the newest checkpoint of the store any more."""
+    run = words(training_set, FAILING, "--checkpoint-every=2", "--keep-local-checkpoints=1")
+    assert trainer(*run, "--steps-this-run=2").status == 0
+    failing.only, failing.every = ".safetensors", 1
+    assert trainer(*run, "--resume", "--steps-this-run=4").status == 1
+    failing.every = 0
+    ended = trainer(*run, "--resume")
+    assert ended.status == 0, ended.err
+    assert "checkpoint 6 was not uploaded, but is still on this machine" in ended.err
+    assert f"resumed {FAILING}/checkpoints/step-00000006" in ended.err
+    assert_same_weights(local, 10, FAILING)
+    assert read("training.csv", FAILING).decode().count("\n") == 11
 
 
 def test_no_bucket_and_no_rights_are_one_line_before_the_model(trainer, training_set, failing):
