@@ -6,7 +6,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 from bertdata.errors import DatasetError, StorageError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import UNFINISHED
+from bertdata.io.file_check import compute_file_md5
 from bertdata.io.terminal import say_error
 from trainer.errors import CheckpointError, WorkerLost
 from trainer.remote.claim import Claim
@@ -117,11 +118,12 @@ class Uploads(AbstractContextManager["Uploads"]):
         self._claim.take()
         return self
 
-    def bring(self, wanted: Continuation) -> None:
+    def bring(self, wanted: Continuation) -> list[tuple[int, str]]:
         """Make the working directory equal to the run in the store, as far as this run needs it.
 
         It then has the logs and, for a continued run, the checkpoint to continue from. What another run left
         in the working directory is removed.
+        Returns the number of each checkpoint that is there now, with the md5 of its state.json.
         DatasetError for a new run, if an earlier one has checkpoints only in the working directory.
         """
         run = StoredRun.read(self._url)
@@ -160,6 +162,7 @@ class Uploads(AbstractContextManager["Uploads"]):
         )
         for number, state in uploaded.items():
             self._uploader.note_stored(number, state)
+        return list_states(self._folder)
 
     def remove_earlier_run(self) -> None:
         """Remove the checkpoints of an earlier run from the store, which this run is to overwrite."""
@@ -257,6 +260,29 @@ def list_numbers(folder: Path) -> list[int]:
     """Return the numbers of the checkpoints in a run's local directory, in ascending order."""
     names = [path.name[5:] for path in (folder / CHECKPOINTS).glob("step-*")]
     return sorted(int(name) for name in names if name.isdecimal())
+
+
+def list_states(folder: Path) -> list[tuple[int, str]]:
+    """Return number and md5 of state.json of each checkpoint in a run's local directory."""
+    paths = {
+        number: folder / CHECKPOINTS / name_checkpoint(number) / STATE for number in list_numbers(folder)
+    }
+    return [(number, compute_file_md5(str(path))) for number, path in paths.items()]
+
+
+def remove_strange_checkpoints(folder: Path, known: Collection[tuple[int, str]]) -> None:
+    """Remove checkpoints of other runs from the working directory of a machine on which rank 0 does not run.
+
+    Such a run had the same URL. If one of its checkpoints stayed, all machines might continue from it.
+    known: the checkpoints that rank 0 has, from ``list_states``. Later ones stay if there is a copy of a
+    known one next to them, because then this machine has trained on in the same run.
+    """
+    same = [number for number, md5 in list_states(folder) if (number, md5) in known]
+    for number in list_numbers(folder):
+        if number not in same and not (same and number > max(same)):
+            shutil.rmtree(folder / CHECKPOINTS / name_checkpoint(number))
+    if not list_numbers(folder):
+        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
 
 
 def _choose_checkpoint(

@@ -19,7 +19,7 @@ from trainer.config.settings import Config, format_flag
 from trainer.errors import CheckpointError
 from trainer.remote.copies import bring_checkpoint, bring_numbered, list_new_checkpoints, resolve_checkpoint
 from trainer.remote.folders import find_copies_folder, find_working_folder
-from trainer.remote.remote_run import Continuation, RemoteRun, Uploads
+from trainer.remote.remote_run import Continuation, RemoteRun, Uploads, remove_strange_checkpoints
 from trainer.remote.stored_run import StoredRun, download_file, name_checkpoint
 from trainer.remote.uploader import LogFiles
 from trainer.run.path_check import RUN_FILES, make_in_use_error
@@ -107,14 +107,14 @@ def open_output(
         asked_to_stop=lambda: stopping.asked_at,
     )
 
-    def claim_and_download() -> None:
+    def claim_and_download() -> list[tuple[int, str]]:
         if not config.start.continues_here and not config.run.overwrite_output_dir:
             _check_is_free(url)
         stack.enter_context(uploads)
         number = config.start.resume_step
         if number is None and not config.start.resume and config.start.phase2:
             number = config.start.phase1_end_step
-        uploads.bring(
+        return uploads.bring(
             Continuation(
                 continues=config.start.continues_here,
                 overwrites=config.run.overwrite_output_dir,
@@ -122,8 +122,12 @@ def open_output(
             )
         )
 
-    runtime.on_rank_0(claim_and_download)
-    if runtime.collective.rank > 0:
+    known = [(number, md5) for number, md5 in runtime.on_rank_0(claim_and_download)]
+    rank, folder = runtime.collective.rank, find_working_folder(url)
+    # If a continued run has nothing in the store or on rank 0's machine, another machine may have all there is.
+    removes = bool(rank) and (bool(known) or not config.start.continues_here)
+    runtime.on_machines(lambda: remove_strange_checkpoints(folder, known) if removes else None)
+    if rank:
         return runtime
     return replace(runtime, remote=replace(runtime.remote, uploads=uploads))
 
