@@ -8,7 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, TypeVar, cast
 
 from bertdata.errors import BertDataError, MissingInputError, StorageError
@@ -232,10 +232,17 @@ def upload_copy(source: str, path: str) -> None:
 
 
 def download_copy(path: str, target: str) -> None:
-    """Copy a remote file to a local path. After an error, a part of the file may be left there."""
-    with name_path_in_errors(path):
-        file_system, inner = open_file_system(path)
-        file_system.get_file(inner, target)
+    """Copy a remote file to a local path, where it appears whole or not at all."""
+    growing = join(get_parent(target), make_growing_name(get_base_name(target)))
+    try:
+        with name_path_in_errors(path):
+            file_system, inner = open_file_system(path)
+            file_system.get_file(inner, growing)
+        with name_path_in_errors(target):
+            os.replace(growing, target)
+    finally:
+        with suppress(FileNotFoundError):  # it has been renamed, or was never made
+            os.unlink(growing)
 
 
 def create_remote_file(path: str, data: bytes) -> bool | None:

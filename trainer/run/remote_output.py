@@ -124,7 +124,7 @@ def open_output(
 
     known = [(number, md5) for number, md5 in runtime.on_rank_0(claim_and_download)]
     rank, folder = runtime.collective.rank, find_working_folder(url)
-    # If a continued run has nothing in the store or on rank 0's machine, another machine may have all there is.
+    # If neither the store nor rank 0's machine has anything of a continued run, another machine may.
     removes = bool(rank) and (bool(known) or not config.start.continues_here)
     runtime.on_machines(lambda: remove_strange_checkpoints(folder, known) if removes else None)
     if rank:
@@ -261,6 +261,7 @@ def bring_later_checkpoint(runtime: Runtime, number: int) -> bool:
 
 
 def upload_results(runtime: Runtime) -> None:
-    """Upload the files that an evaluation has written, if the run is at a URL."""
-    if runtime.remote is not None and runtime.remote.results is not None:
-        runtime.remote.results.upload_changed()
+    """Upload the files that an evaluation has written, if the run is at a URL. All workers call this."""
+    if runtime.remote is not None:
+        results = runtime.remote.results
+        runtime.on_rank_0(lambda: None if results is None else results.upload_changed())

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
 from bertdata.build.plan import choose_settings, plan_targets
@@ -401,6 +402,19 @@ def test_a_file_is_copied_to_a_store_and_back(store, tmp_path):
     assert (tmp_path / "back").read_bytes() == LARGE == store.get("file")
     with pytest.raises(MissingInputError, match=f"{store.url}/lost: no such file"):
         storage.download_copy(f"{store.url}/lost", str(tmp_path / "lost"))
+
+
+def test_a_download_that_breaks_leaves_the_file_that_was_there(monkeypatch, tmp_path):
+    def break_off(self: object, path: str, target: str) -> None:
+        Path(target).write_bytes(b"ha")
+        raise OSError("connection reset by peer")
+
+    monkeypatch.setattr(fsspec.get_filesystem_class("memory"), "get_file", break_off)
+    (tmp_path / "file").write_bytes(b"whole")
+    with pytest.raises(StorageError, match="memory://bucket/file: connection reset by peer"):
+        storage.download_copy("memory://bucket/file", str(tmp_path / "file"))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_bytes() == b"whole"
 
 
 def test_a_directory_is_removed_without_its_bucket_or_neighbours(store):
