@@ -24,13 +24,12 @@ if TYPE_CHECKING:
     from bertdata.steps.find_date import find_date
     from bertdata.steps.open_dataset import open_dataset
     from bertdata.steps.pack import pack
-    from bertdata.steps.report import report
     from bertdata.steps.segment import segment
     from bertdata.steps.show import show
     from bertdata.steps.stats import stats
     from bertdata.steps.train_vocab import train_vocab
     from bertdata.steps.verify import verify
-    from bertdata.steps.write_report import write_report
+    from bertdata.steps.write_report import report, write_report
 
 __version__ = "0.1.0"
 
@@ -52,11 +51,10 @@ __all__ = [
     "write_report",
 ]
 
-_MODULES = {"Records": "bertdata.sources.in_memory"}
-"""For each public name that is no step, the module that has it.
+_MODULES = {"Records": "bertdata.sources.in_memory", "report": "bertdata.steps.write_report"}
+"""The modules of public names that are not in the module of ``bertdata.steps`` with their own name.
 
-A step is in the module of ``bertdata.steps`` with the step's name. The module of a name is imported when the
-name is first used.
+The module of a name is imported when the name is first used.
 """
 
 

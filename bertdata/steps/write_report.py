@@ -68,6 +68,10 @@ def write_report(
     return list(page.faults)
 
 
+report = write_report
+"""The same function under the name of its command."""
+
+
 def _shorten_names(datasets: list[FoundDataset]) -> list[str]:
     """Return a short name for each dataset: the last component of its path.
 
