@@ -12,8 +12,6 @@ line is ``bertdata``. Its commands are also functions, with the same names and s
 ``__all__`` lists the public names. Every other name is private and may change.
 """
 
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -52,27 +50,12 @@ __all__ = [
 ]
 
 _MODULES = {"Records": "bertdata.sources.in_memory", "report": "bertdata.steps.write_report"}
-"""The modules of public names that are not in the module of ``bertdata.steps`` with their own name.
+"""For some public names, the module that has them.
 
-The module of a name is imported when the name is first used.
+Any other name is that of a step, in the module of ``bertdata.steps`` with the step's name. The module of a
+name is imported when the name is first used.
 """
 
-
-class _Package(ModuleType):
-    """This package as a module object, in which ``report`` is always the function.
-
-    There is also a package ``bertdata.report``. When Python imports it, it sets the attribute ``report`` of
-    this package to the module, which would hide the function. Imports of ``bertdata.report`` find the module
-    without the attribute.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "report" and isinstance(value, ModuleType):
-            return
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 if not TYPE_CHECKING:  # type checkers see only the imports above
 
