@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from bertdata.report.page.blocks import CommandBlock
+from bertdata.reports.page.blocks import CommandBlock
 from tests.support.recorded_runs import make_run
 from trainer.logs.charts import make_result_charts
 from trainer.logs.recorded_run import read_runs
