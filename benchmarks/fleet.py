@@ -164,13 +164,7 @@ def list_worker_pieces(dealer: Dealer, window: int) -> list[set[DecodedPiece]]:
         pieces, rows = set[DecodedPiece](), 0
         last = order.examples - dealer.updates * dealer.update_rows
         while rows < turn and position.epoch == 0 and position.examples <= last:
-            if isinstance(dealer, StreamDealer):
-                assert isinstance(order, StreamOrder)
-                offsets = dealer.find_offsets(order, position).ravel()
-            else:
-                steps = np.arange(dealer.updates) * dealer.update_rows
-                offsets = (steps[:, np.newaxis] + dealer.offsets.ravel()).ravel()
-            pieces.update(order.list_pieces(position, offsets))
+            pieces.update(order.list_pieces(position, dealer.find_offsets(position).ravel()))
             position = order.advance(position, dealer.updates * dealer.update_rows)
             rows += dealer.updates * dealer.update_rows
         found.append(pieces)

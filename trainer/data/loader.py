@@ -145,8 +145,8 @@ class Loader(Prefetcher[Update]):
         # files are decoded. It is about a quarter of each open file, or of each open chunk.
         at_once = _STREAM_ROWS_AT_ONCE if chunk_rows else _ROWS_AT_ONCE
         piece_rows = min(total // files, chunk_rows or total)
-        dealer_class = StreamDealer if chunk_rows else Dealer
-        self._dealer: Dealer = dealer_class(
+        dealer_class: type[Dealer] = StreamDealer if chunk_rows else Dealer
+        self._dealer = dealer_class(
             order=order,
             lengths=self._decoder.lengths,
             by_lengths=rows.by_lengths,

@@ -38,7 +38,6 @@ from trainer.data.order import (
     FileRows,
     Order,
     Position,
-    WorkerRows,
     draw_numbers,
     hash_key,
 )
@@ -387,8 +386,10 @@ def rank_by_reversed_digits(count: int) -> Array:
 class StreamDealer(Dealer):
     """Divides the rows of each update among the micro-batches so that a worker needs few streams.
 
-    order: a StreamOrder.
+    order: the order of the rows.
     """
+
+    order: StreamOrder
 
     @cached_property
     def parts(self) -> Array:
@@ -402,33 +403,21 @@ class StreamDealer(Dealer):
             together //= 2
         return rank_by_reversed_digits(groups // together)[own // together] * together + own % together
 
-    def find(self, position: Position) -> Iterator[WorkerRows]:
-        """Yield this worker's rows from a position on, one or several updates at a time, without end."""
-        order, updates = self.order, self.updates
-        assert isinstance(order, StreamOrder)
-        # Files are decoded a whole number of gathered updates in advance.
-        step = updates * self.update_rows
-        ahead = max(1, round(self.ahead / step)) * step
-        while True:
-            offsets = self.find_offsets(order, position)
-            found = list(order.find(position, offsets.ravel()))
-            later = order.advance(position, ahead)
-            coming = order.list_pieces(later, self.find_offsets(order, later).ravel())
-            positions = [order.advance(position, nth * self.update_rows) for nth in range(1, updates + 1)]
-            position = positions[-1]
-            yield WorkerRows(
-                parts=self._find_own(found, offsets.shape),
-                now=[part.piece for part in found],
-                coming=coming,
-                positions=positions,
-            )
+    def find_distance_ahead(self) -> int:
+        """Return how many rows after a position the rows lie whose chunks are decoded in advance.
 
-    def find_offsets(self, order: StreamOrder, position: Position) -> Array:
+        It is a whole number of gathered updates, so that these rows too are those of whole updates.
+        """
+        step = self.updates * self.update_rows
+        return max(1, round(self.ahead / step)) * step
+
+    def find_offsets(self, position: Position) -> Array:
         """Return the rows of this worker's groups in the next updates, as distances from a position.
 
         The shape is (updates, groups, rows of a group).
         """
-        count, size = self.micro_batches // self.group, self.update_rows
+        order, size = self.order, self.update_rows
+        count = self.micro_batches // self.group
         if count == 1:
             return np.arange(self.updates * size).reshape(self.updates, 1, size)
         return np.stack(
@@ -444,7 +433,6 @@ class StreamDealer(Dealer):
         position: the place in the data at which the count starts.
         """
         found, order = set[int](), self.order
-        assert isinstance(order, StreamOrder)
         size = self.update_rows
         count = self.micro_batches // self.group
         # Every stream has had its turn after this number of updates.
