@@ -217,6 +217,16 @@ class StreamOrder(Order):
             found += zip((keys // _MOST_CHUNKS).tolist(), (keys % _MOST_CHUNKS).tolist(), strict=True)
         return found
 
+    def find_streams(self, position: Position, offsets: Array) -> Array:
+        """Return the streams that provide the rows at some distances after a position, each stream once."""
+        epochs, index = np.divmod(position.examples + offsets, self.examples)
+        found = [
+            self._streams(position.epoch + int(epoch)).find_streams(index[epochs == epoch])[0]
+            for epoch in np.unique(epochs)
+        ]
+        streams: Array = np.unique(np.concatenate(found))
+        return streams
+
     def _find_chunks(self, files: Array, rows: Array) -> Array:
         """Return the number of the chunk to which each row belongs.
 
@@ -328,6 +338,13 @@ class StreamIndex:
 
     def find(self, index: Array) -> tuple[Array, Array]:
         """Return for each place in the epoch its file and its row in the file, before rows are shuffled."""
+        return self._epoch.locate(*self.find_streams(index))
+
+    def find_streams(self, index: Array) -> tuple[Array, Array]:
+        """Return for each place in the epoch its stream, and its row among the rows of the stream.
+
+        The rows are counted before they are shuffled.
+        """
         epoch = self._epoch
         stretch = np.searchsorted(epoch.starts, index, side="right") - 1
         width, length = epoch.widths[stretch], epoch.lengths[stretch]
@@ -336,7 +353,7 @@ class StreamIndex:
         size = np.minimum(self._run, length - turn * self._run)
         beside, inside = np.divmod(place - turn * self._run * width, size)
         stream = epoch.active[stretch, beside]
-        return epoch.locate(stream, epoch.turns[stretch] + turn * self._run + inside)
+        return stream, epoch.turns[stretch] + turn * self._run + inside
 
     def find_stretches(self, start: int, stop: int, shift: int) -> Iterator[StretchRows]:
         """Yield the rows between two places of the epoch, stretch by stretch.
@@ -438,6 +455,6 @@ class StreamDealer(Dealer):
         # Every stream has had its turn after this number of updates.
         for _ in range(-(-order.queues * order.run // size)):
             offsets = order.take_parts(position, size, self.parts, count)
-            found.update(part.file for part in order.find(position, offsets.ravel()))
+            found.update(order.find_streams(position, offsets.ravel()).tolist())
             position = order.advance(position, size)
         return len(found)

@@ -207,6 +207,13 @@ def test_the_number_of_streams_follows_from_the_number_of_files():
     assert choose_reading(12, 500, is_shareable=True) == Reading(12)
 
 
+@pytest.mark.parametrize("start", [0, 60, 124])  # at 60 both streams go on to their next file, at 124 epochs
+def test_a_stream_is_counted_once_although_its_next_file_begins(start):
+    order = order_of([32] * 4, streams=2, chunk_rows=64)
+    dealers = [dealer_of(order, workers=2, rank=rank, accumulation=1, batch_size=4) for rank in range(2)]
+    assert [dealer.count_own_streams(Position(0, start)) for dealer in dealers] == [1, 1]
+
+
 class Recorder(GeneratedData):
     """Generated data that records the files read."""
 
