@@ -40,7 +40,8 @@ from trainer.config.model import ModelConfig
 from trainer.data.examples import Rows
 from trainer.data.generated import generate_data
 from trainer.data.order import Dealer, DecodedPiece, Order, Position
-from trainer.data.streams import Reading, StreamDealer, StreamOrder, choose_reading
+from trainer.data.reading import Reading, choose_reading
+from trainer.data.streams import StreamDealer, StreamOrder
 
 SEQUENCES_A_SECOND = 2000  # of a GPU
 WORKERS_OF_A_MACHINE = 8

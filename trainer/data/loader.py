@@ -19,7 +19,8 @@ from trainer.data.decoder import ChunkDecoder, Decoder
 from trainer.data.examples import GatheredExamples, Rows, gather_examples
 from trainer.data.mixture import bind_mixed_order
 from trainer.data.order import Dealer, Order, Position, WorkerRows
-from trainer.data.streams import Reading, StreamDealer, StreamOrder
+from trainer.data.reading import Reading
+from trainer.data.streams import StreamDealer, StreamOrder
 
 # The rows of several small updates are gathered together, up to this number, because each NumPy call costs
 # about a microsecond.

@@ -23,15 +23,8 @@ from trainer.data.examples import Rows
 from trainer.data.generated import GeneratedData, generate_data
 from trainer.data.loader import Loader
 from trainer.data.order import Order, Position
-from trainer.data.streams import (
-    CHUNK_ROWS,
-    Reading,
-    StreamDealer,
-    StreamOrder,
-    choose_reading,
-    count_streams,
-    rank_by_reversed_digits,
-)
+from trainer.data.reading import CHUNK_ROWS, Reading, choose_reading, count_streams
+from trainer.data.streams import StreamDealer, StreamOrder, rank_by_reversed_digits
 
 LAYOUT = ShardLayout(max_seq_length=12, max_predictions_per_seq=3)
 
