@@ -128,6 +128,12 @@ def test_runs_of_different_vocabularies_are_told(tmp_path):
     assert "different vocabularies (one: 4,000 tokens, other: 5,000 tokens)" in caution
 
 
+def test_runs_of_one_vocabulary_are_not_told_apart_because_the_data_of_one_are_gone(tmp_path, training_set):
+    one = make_run(tmp_path / "one", train_data=str(training_set))
+    other = make_run(tmp_path / "other", train_data=str(tmp_path / "gone"))
+    assert not any("vocabular" in line for line in find_cautions(read_runs([str(one), str(other)])))
+
+
 def test_an_axis_does_not_zoom_into_noise(tmp_path):
     path = write_tables(tmp_path / "run", {"label_loss": 1.52, "label_accuracy": 0.9}, (1.5, 1.55, 1.51))
     charts = {chart.title: chart for chart in make_result_charts(read_runs([path]))}

@@ -34,7 +34,7 @@ class ScoredText:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class PredictedAnswer:
     """The answer to a question, and its n best answers with their probabilities.
 
     null_odds: with version_2_with_negative, the score of having no answer minus the best answer's score.
@@ -53,7 +53,7 @@ def predict_answers(
     vocabulary: Vocabulary,
     settings: FinetuningSection,
     dialect: str = "google",
-) -> dict[str, Prediction]:
+) -> dict[str, PredictedAnswer]:
     """Return the prediction for each question, by the question's id.
 
     With version_2_with_negative, the logits of position 0 are the score of having no answer. The predicted
@@ -203,7 +203,7 @@ class _AnswerSearch:
 
 def _make_prediction(
     found: list[ScoredText], null: ScoredText | None, settings: FinetuningSection
-) -> Prediction:
+) -> PredictedAnswer:
     """Return the prediction for a question from its n best answers.
 
     If there are none, the answer is the text ``empty``, as in the original programs.
@@ -212,12 +212,12 @@ def _make_prediction(
     found = found or [ScoredText("empty", 0.0, 0.0)]
     n_best = list(zip(found, _softmax([one.score for one in found]), strict=True))
     if not settings.version_2_with_negative:
-        return Prediction(found[0].text, n_best)
+        return PredictedAnswer(found[0].text, n_best)
     best = next((one for one in found if one.text), None)
     if best is None:
-        return Prediction("", n_best, 0.0)
+        return PredictedAnswer("", n_best, 0.0)
     odds = (null.score if null else _NO_ANSWER_SCORE) - best.start_logit - best.end_logit
-    return Prediction("" if odds > settings.null_score_diff_threshold else best.text, n_best, odds)
+    return PredictedAnswer("" if odds > settings.null_score_diff_threshold else best.text, n_best, odds)
 
 
 _NO_ANSWER_SCORE = 1_000_000.0
@@ -266,7 +266,7 @@ def _normalise_word(word: str, dialect: Dialect, lower_case: bool) -> str:
     return " ".join(split_words(word, dialect, lower_case))
 
 
-def format_prediction_files(predictions: Mapping[str, Prediction], *, negatives: bool) -> dict[str, str]:
+def format_prediction_files(predictions: Mapping[str, PredictedAnswer], *, negatives: bool) -> dict[str, str]:
     """Return the contents of run_squad.py's output files, by file name.
 
     predictions.json has the answer to each question. nbest_predictions.json has the n best answers

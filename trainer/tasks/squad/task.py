@@ -31,10 +31,9 @@ from trainer.tasks.fine_tuning import (
     make_outcome,
 )
 from trainer.tasks.heads import make_answerer, split_into_sequences
-from trainer.tasks.prediction import Prediction as TextPrediction
-from trainer.tasks.prediction import Trained, get_single_text, refuse_flags
+from trainer.tasks.prediction import Prediction, Trained, get_single_text, refuse_flags
 from trainer.tasks.squad.answers import (
-    Prediction,
+    PredictedAnswer,
     format_prediction_files,
     predict_answers,
     select_best_logits,
@@ -114,7 +113,7 @@ class Squad(FineTuning):
         return SquadEvaluation(self._config, str(self.keys.task_predict_file), data, scored=False)
 
     @classmethod
-    def predict(cls, given: Namespace, opened: Trained) -> TextPrediction:
+    def predict(cls, given: Namespace, opened: Trained) -> Prediction:
         """Return the answer to a question.
 
         If the text contains none, the answer is empty, and without --json a message is printed.
@@ -179,7 +178,7 @@ class SquadEvaluation(TaskEvaluation):
         self._features = make_features(self._questions, tokenizer, settings)
         self._scored = scored
         self._best: list[list[list[float]]] = []
-        self._predictions: dict[str, Prediction] = {}
+        self._predictions: dict[str, PredictedAnswer] = {}
         verb = "evaluating on" if scored else "predicting"
         self.note = f"{verb} {len(self._questions)} questions of {path}, {data.examples} features"
 
@@ -230,7 +229,7 @@ def _find_context(given: str) -> tuple[str, str]:
     raise MissingInputError(f"{given}: no such file; a text is taken as it is where it has several words")
 
 
-def _find_answer(given: Namespace, opened: Trained, question: str, name: str, context: str) -> TextPrediction:
+def _find_answer(given: Namespace, opened: Trained, question: str, name: str, context: str) -> Prediction:
     """Return the model's answer to a question about a text, with its probability.
 
     The settings of features and of the search are those with which the model was trained. If the model was
@@ -257,4 +256,4 @@ def _find_answer(given: Namespace, opened: Trained, question: str, name: str, co
     found = predict_answers(questions, features, best, opened.vocabulary, keys)["question"]
     listed = (probability for scored, probability in found.n_best if scored.text == found.answer)
     probability = next(listed, None)
-    return TextPrediction(task=given.task, answer=found.answer, probability=probability)
+    return Prediction(task=given.task, answer=found.answer, probability=probability)
