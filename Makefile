@@ -54,7 +54,7 @@ test: try-horovod
 	$(TESTS) -m 'not thorough'
 
 # What needs size, many kills, many seeds or many processes; generated input is four times as much.
-# make PARTS=5 runs a fifth of the files, another one after each commit.
+# make PARTS=5 runs a fifth of the files, chosen by the hash of the commit.
 PARTS := 1
 test-thorough: try-horovod
 	HYPOTHESIS_PROFILE=more $(TESTS) --parts $(PARTS) -m 'thorough or hypothesis'

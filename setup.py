@@ -128,7 +128,7 @@ setup(
         "trainer.programs": ["*/*.toml", "*/shared/*.toml"],
         "trainer.programs.graphcore": ["configs/*.json"],
         "bertdata.dataset.published": ["*.tsv", "*.tsv.xz"],
-        "bertdata.report.page": ["templates/*"],
+        "bertdata.reports.page": ["templates/*"],
         "bertdata.unicode": ["*.json"],
         "bertdata._native": ["**/*.h", "**/*.cpp"],
     },

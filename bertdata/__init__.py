@@ -12,8 +12,6 @@ line is ``bertdata``. Its commands are also functions, with the same names and s
 ``__all__`` lists the public names. Every other name is private and may change.
 """
 
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,13 +22,12 @@ if TYPE_CHECKING:
     from bertdata.steps.find_date import find_date
     from bertdata.steps.open_dataset import open_dataset
     from bertdata.steps.pack import pack
-    from bertdata.steps.report import report
     from bertdata.steps.segment import segment
     from bertdata.steps.show import show
     from bertdata.steps.stats import stats
     from bertdata.steps.train_vocab import train_vocab
     from bertdata.steps.verify import verify
-    from bertdata.steps.write_report import write_report
+    from bertdata.steps.write_report import report, write_report
 
 __version__ = "0.1.0"
 
@@ -52,29 +49,13 @@ __all__ = [
     "write_report",
 ]
 
-_MODULES = {"Records": "bertdata.sources.in_memory"}
-"""For each public name that is no step, the module that has it.
+_MODULES = {"Records": "bertdata.sources.in_memory", "report": "bertdata.steps.write_report"}
+"""For some public names, the module that has them.
 
-A step is in the module of ``bertdata.steps`` with the step's name. The module of a name is imported when the
-name is first used.
+Any other name is that of a step, in the module of ``bertdata.steps`` with the step's name. The module of a
+name is imported when the name is first used.
 """
 
-
-class _Package(ModuleType):
-    """This package as a module object, in which ``report`` is always the function.
-
-    There is also a package ``bertdata.report``. When Python imports it, it sets the attribute ``report`` of
-    this package to the module, which would hide the function. Imports of ``bertdata.report`` find the module
-    without the attribute.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "report" and isinstance(value, ModuleType):
-            return
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 if not TYPE_CHECKING:  # type checkers see only the imports above
 

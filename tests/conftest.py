@@ -49,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--parts",
         type=int,
         default=1,
-        help="divide the test files into this many parts and run one, chosen by the number of commits",
+        help="divide the test files into this many parts and run one, chosen by the hash of the commit",
     )
 
 
@@ -73,9 +73,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     _mark_further_parameters(items)
     left_out = {}
     if (parts := config.getoption("parts")) > 1:
-        part = _count_commits() % parts
-        others = [item for item in items if crc32(item.nodeid.split("::")[0].encode()) % parts != part]
-        items[:] = [item for item in items if item not in set(others)]
+        part = _read_commit_number() % parts
+        chosen, others = list[pytest.Item](), list[pytest.Item]()
+        for item in items:
+            is_chosen = crc32(item.nodeid.split("::")[0].encode()) % parts == part
+            (chosen if is_chosen else others).append(item)
+        items[:] = chosen
         config.hook.pytest_deselected(items=others)
         left_out[f"tests are in other parts than part {part} of {parts}"] = len(others)
     reasons = {"gpu": _why_no_gpu, "horovod": _why_no_horovod, "browser": why_no_browser}
@@ -143,11 +146,14 @@ def _mark_further_parameters(items: list[pytest.Item]) -> None:
             seen.add(function)
 
 
-def _count_commits() -> int:
-    """Return the number of commits that the checked-out commit has behind it, 0 outside a repository."""
-    command = ["git", "-C", str(ROOT), "rev-list", "--count", "HEAD"]
+def _read_commit_number() -> int:
+    """Return the hash of the checked-out commit as a number, 0 outside a repository.
+
+    The count of commits would be the same for every commit in a shallow clone.
+    """
+    command = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return int(done.stdout) if done.returncode == 0 else 0
+    return int(done.stdout, 16) if done.returncode == 0 else 0
 
 
 def _why_no_gpu() -> str:

@@ -7,8 +7,10 @@ stored in temporary files between the stages. If duplicates are removed, they ar
 all texts (``duplicates.py``).
 """
 
+import logging
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -27,6 +29,7 @@ from bertdata.errors import InputError
 from bertdata.io.file_check import FileEntry
 from bertdata.io.file_identity import check_all_unchanged
 from bertdata.sources.kinds import ESCAPED_ARTICLES, SOURCE_KINDS
+from bertdata.text.languages import list_unsplit_notes
 from bertdata.text.manifest import make_text_input
 from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.record_cuts import PartAssignment
@@ -36,6 +39,8 @@ from bertdata.text.record_text import make_bad_record_error
 from bertdata.text.selection.evaluation_texts import load_ngrams
 from bertdata.text.selection.removed import format_removed_records
 from bertdata.text.settings import SegmentCounts
+
+_LOGGER = logging.getLogger(__name__)
 
 TextRange = tuple[str, int, int]
 """Name of a part, and the range of a piece's text that belongs to the part: first byte, byte after the last.
@@ -65,10 +70,14 @@ class PieceCut(NamedTuple):
 
 
 class SourceCounts(NamedTuple):
-    """The number of an input file, and the counts of its records."""
+    """The number of an input file, and the counts of its records.
+
+    unsplit: number of documents of each language without a sentence splitter, by ISO 639-1 code.
+    """
 
     file: int
     counts: SegmentCounts
+    unsplit: Mapping[str, int]
 
 
 _SPILLED_BYTES = 1 << 14
@@ -233,6 +242,7 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
         settings = self._plan.settings
         training, withheld = PartAssignment(settings.part_bytes), PartAssignment(settings.part_bytes)
         counts = [SegmentCounts(files=1) for _ in self._plan.files]
+        unsplit: list[Counter[str]] = [Counter() for _ in self._plan.files]
         numbers = [0 for _ in self._plan.files]
         first_error: InputError | None = None
         skips = settings.records.skip_bad_records
@@ -246,6 +256,7 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
                 raise first_error
             numbers[file] += found.numbers
             counts[file].add(found.counts)
+            unsplit[file].update(found.unsplit)
             # The text of a piece is its training text followed by its held-out text, which begins at byte
             # ``size``.
             ranges = list(_list_ranges(found.training, training, make_record_part_name, 0))
@@ -259,7 +270,7 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
         if sum(one.articles - one.withheld for one in counts) == 0:
             raise make_no_text_error(self._plan.files, counts, first_error)
         for number, one in enumerate(counts):
-            yield beam.pvalue.TaggedOutput("counts", (0, SourceCounts(number, one)))
+            yield beam.pvalue.TaggedOutput("counts", (0, SourceCounts(number, one, unsplit[number])))
 
 
 def _list_ranges(
@@ -357,7 +368,11 @@ class FinishRecords(beam.DoFn):  # type: ignore[misc]
         gathered: the key 0, the entries of all written files, and the digests and counts of all input files.
         """
         entries, plan = list(gathered[1]), self._text.plan
-        counts = {one.file: one.counts for one in entries if isinstance(one, SourceCounts)}
+        counted = [one for one in entries if isinstance(one, SourceCounts)]
+        counts = {one.file: one.counts for one in counted}
+        unsplit: Counter[str] = Counter()
+        for one in counted:
+            unsplit.update(one.unsplit)
         inputs = [
             make_text_input(
                 plan.inputs[one.file],
@@ -373,4 +388,6 @@ class FinishRecords(beam.DoFn):  # type: ignore[misc]
         )
         manifest = self._text.finish(inputs, parts, release=False, unprotected=self._count_unprotected())
         report_counts(self._text.commit.directory, manifest)
+        for note in list_unsplit_notes(unsplit):
+            _LOGGER.warning("%s", note)
         yield self._text.commit.directory

@@ -9,7 +9,7 @@ from bertdata.cli.common.step_progress import StepProgressDisplay
 from bertdata.examples.counting import QUANTILES, find_quantile
 from bertdata.examples.objectives import describe_objective
 from bertdata.io.terminal import say, say_error, say_text
-from bertdata.report.summary import Statistics
+from bertdata.reports.summary import Statistics
 from bertdata.steps.stats import stats
 
 EXAMPLE = """\

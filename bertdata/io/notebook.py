@@ -50,10 +50,6 @@ class NotebookBar:
         self._lines.append(line)
         self._draw()
 
-    def close(self) -> None:
-        """Draw the last state."""
-        self._draw()
-
     def _draw(self) -> None:
         """Send the present state to the notebook."""
         self._drawn = time.monotonic()

@@ -193,19 +193,20 @@ def find_files_without_language(
     settings: RecordSettings, files: Sequence[str], kinds: Sequence[str]
 ) -> list[str]:
     """Return the files with fields among which the language field is not, as far as their beginnings show."""
-    lacking = []
-    for path, kind in zip(files, kinds, strict=True):
-        columns = SOURCE_KINDS[kind].columns
-        if columns is None or read_beginning(path, settings.encoding).is_empty:
-            continue
-        found = columns(path, settings)
-        if found is not None and settings.language_field not in {
-            *found.texts,
-            *found.paragraphs,
-            *found.inner,
-        }:
-            lacking.append(path)
-    return lacking
+    kind_of = dict(zip(files, kinds, strict=True))
+    lacking = storage.map_paths(files, lambda path: _lacks_language_field(path, kind_of[path], settings))
+    return [path for path, is_lacking in zip(files, lacking, strict=True) if is_lacking]
+
+
+def _lacks_language_field(path: str, kind: str, settings: RecordSettings) -> bool:
+    """Return True if the records at the beginning of a file have fields, but not the language field."""
+    columns = SOURCE_KINDS[kind].columns
+    if columns is None or read_beginning(path, settings.encoding).is_empty:
+        return False
+    found = columns(path, settings)
+    if found is None:
+        return False
+    return settings.language_field not in (*found.texts, *found.paragraphs, *found.inner)
 
 
 def _check_field_exists(name: str, found: Sequence[str], path: str) -> None:

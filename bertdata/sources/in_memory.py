@@ -26,7 +26,7 @@ _TABLES = {"pandas": ("DataFrame",), "polars": ("DataFrame",), "datasets": ("Dat
 """Names of the classes that are recognised as records, by the package that they belong to."""
 
 
-class Table(Protocol):
+class DataFrame(Protocol):
     """A DataFrame of pandas or polars. Its rows are records, and its columns are fields."""
 
     @property
@@ -44,13 +44,18 @@ class Records:
     A source that can be read only once, such as a generator, can be used only once.
     """
 
-    def __init__(self, source: Iterable[str | None] | Iterable[Mapping[str, Any]] | Table) -> None:
+    def __init__(self, source: Iterable[str | None] | Iterable[Mapping[str, Any]] | DataFrame) -> None:
         if isinstance(source, str | bytes | os.PathLike):
             raise SettingsError("records in memory are an iterable of texts or of dicts, found one text")
         if isinstance(source, Mapping):
             names = ", ".join(map(repr, list(source)[:3]))
             raise SettingsError(
                 f"records in memory: found a mapping with the keys {names}; give one of its values"
+            )
+        if not isinstance(source, Iterable) and not hasattr(source, "__getitem__"):
+            found = type(source).__name__
+            raise SettingsError(
+                f"records in memory: found {found}, expected an iterable of texts or of dicts"
             )
         self._source = source
 
@@ -92,27 +97,56 @@ class Records:
 
 
 def is_table_of_records(given: Any) -> bool:
-    """Return True for a DataFrame of pandas or polars, and for a dataset of Hugging Face.
+    """Return True for a DataFrame of pandas or polars, and for a dataset of Hugging Face."""
+    return _find_table_package(given) is not None
 
-    The package of the object's class decides, so that none of these packages is imported here.
+
+def _find_table_package(given: Any) -> str | None:
+    """Return the package of a DataFrame or dataset, such as "pandas", or None for another object.
+
+    The module of the object's class, or of a class that it is derived from, decides. So none of these
+    packages is imported here.
     """
-    return any(
-        kind.__module__.partition(".")[0] == package and kind.__name__ in names
-        for kind in type(given).__mro__
-        for package, names in _TABLES.items()
-    )
+    for kind in type(given).__mro__:
+        package = kind.__module__.partition(".")[0]
+        if kind.__name__ in _TABLES.get(package, ()):
+            return package
+    return None
 
 
 def _iterate_rows(source: Any) -> Iterator[Any]:
-    """Yield the records of a source."""
-    package = type(source).__module__.partition(".")[0] if is_table_of_records(source) else ""
+    """Yield the records of a source. Raises SettingsError for a table of an unknown package."""
+    package = _find_table_package(source)
     if package == "pandas":
         for start in range(0, len(source), _ROWS):
             yield from source.iloc[start : start + _ROWS].to_dict("records")
     elif package == "polars":
         yield from source.iter_rows(named=True)
+    elif package is None and _has_columns(source):
+        yield from _refuse_column_names(source)
     else:
         yield from source
+
+
+def _has_columns(source: Any) -> bool:
+    """Return True if an object has the attribute ``columns``, as tables have in most packages."""
+    columns = getattr(type(source), "columns", None)
+    return columns is not None and not callable(columns)
+
+
+def _refuse_column_names(source: Iterable[Any]) -> Iterator[Any]:
+    """Yield the items of an object with columns. Raises SettingsError if they are names and not records.
+
+    Tables of Dask, Modin and others are iterables of the names of their columns.
+    """
+    for item in source:
+        if isinstance(item, str):
+            found = type(source)
+            raise SettingsError(
+                f"records in memory: found a table of the type {found.__module__}.{found.__name__}, expected "
+                "a DataFrame of pandas or polars, or the rows as dicts"
+            )
+        yield item
 
 
 def _is_missing(value: Any) -> bool:

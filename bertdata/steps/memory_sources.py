@@ -27,8 +27,8 @@ def open_records(request: Request, name: str) -> Iterator[Request]:
     name: the request's field with the sources.
 
     Raises MissingInputError if there is no source. Raises SettingsError if there are also paths among the
-    sources, because a source of a run has a name relative to the other sources. Raises InputError if a value
-    cannot be written as JSON.
+    sources, because a source of a run has a name relative to the other sources, and if two sources have the
+    same records, because a file is read only once. Raises InputError if a value cannot be written as JSON.
     """
     given: Any = request
     sources = getattr(given, name)
@@ -46,7 +46,15 @@ def open_records(request: Request, name: str) -> Iterator[Request]:
             f"input_kind is {given.input_kind!r}, but records in memory have no kind of file; leave it out"
         )
     with TemporaryDirectory(prefix="bertdata-") as folder:
-        paths = [source.write(folder) for source in records]
+        paths: list[str] = []
+        for number, source in enumerate(records, 1):
+            path = source.write(folder)
+            if path in paths:
+                raise SettingsError(
+                    f"{name}: source {number} has the same records as source {paths.index(path) + 1}; give "
+                    "them once"
+                )
+            paths.append(path)
         try:
             yield replace(given, **{name: paths, "input_kind": _KIND})
         except BertDataError as error:

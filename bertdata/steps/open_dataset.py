@@ -125,6 +125,9 @@ class ExampleDataset:
     opened: OpenedDataset
     objective: str | None = None
     _by_number: "ExamplesByNumber" = field(init=False, compare=False)
+    _tokenizer_files: dict[str | None, "TokenizerFile"] = field(
+        init=False, compare=False, default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_number", ExamplesByNumber(self.opened, self.objective))
@@ -439,15 +442,22 @@ class ExampleDataset:
     def _tokenizer_file(self, vocab: AnyPath | None) -> "TokenizerFile":
         """Return the tokeniser's file that the user named, or the copy that is stored next to the data.
 
+        The file is looked for once, because ``decode`` is called for many examples. A file that is changed
+        later is refused when it is loaded.
+
         Raises SettingsError if there is neither.
         """
+        from bertdata.tokens.load import pin_file
+
         named = None if vocab is None else convert_path(vocab)
-        found = load_dataset_tokenizer(named, find_datasets(self.shards[0].path)[0])
-        if found is None:
-            raise SettingsError(
-                f"{self.opened.name}: its vocabulary is not beside the data; give vocab to decode()"
-            )
-        return found
+        if named not in self._tokenizer_files:
+            found = load_dataset_tokenizer(named, find_datasets(self.shards[0].path)[0])
+            if found is None:
+                raise SettingsError(
+                    f"{self.opened.name}: its vocabulary is not beside the data; give vocab to decode()"
+                )
+            self._tokenizer_files[named] = pin_file(found)
+        return self._tokenizer_files[named]
 
     def _vocabulary(self, path_or_name: str | None, dataset: FoundDataset) -> Vocabulary:
         """Return the vocabulary that the user named, or the copy that is stored next to the data.

@@ -7,10 +7,10 @@ from bertdata.dataset.vocabulary import load_dataset_vocabulary
 from bertdata.examples.objectives import find_objective
 from bertdata.io.outputs import check_output, find_picture_format
 from bertdata.io.process_pool import run_all
-from bertdata.report.charts.drawing import check_picture, write_picture
-from bertdata.report.lengths_chart import make_lengths_picture
-from bertdata.report.shard_counts import ShardCounts
-from bertdata.report.summary import Statistics, count_checked_shard
+from bertdata.reports.charts.drawing import check_picture, write_picture
+from bertdata.reports.lengths_chart import make_lengths_picture
+from bertdata.reports.shard_counts import ShardCounts
+from bertdata.reports.summary import Statistics, count_checked_shard
 from bertdata.steps.progress import (
     GivenProgress,
     OnProgress,

@@ -10,7 +10,7 @@ from bertdata._native import Engine
 from bertdata.config.declared import MAX_INTEGER
 from bertdata.errors import SettingsError
 from bertdata.io.process_pool import count_available_cores
-from bertdata.sources.in_memory import Records, Table, is_table_of_records
+from bertdata.sources.in_memory import DataFrame, Records, is_table_of_records
 
 AnyPath = str | os.PathLike[str]
 """A path or a URL."""
@@ -18,7 +18,9 @@ AnyPath = str | os.PathLike[str]
 AnyPaths = AnyPath | Iterable[AnyPath]
 """One path or several."""
 
-AnySources = AnyPaths | Records | Table | Iterable[Records] | Iterable[Table] | Iterable[Mapping[str, Any]]
+AnySources = (
+    AnyPaths | Records | DataFrame | Iterable[Records] | Iterable[DataFrame] | Iterable[Mapping[str, Any]]
+)
 """One path or several, or records in memory: ``Records``, a DataFrame, a dataset, an iterable of dicts."""
 
 

@@ -4,9 +4,9 @@ from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.outputs import PAGE, check_output
-from bertdata.report.dataset_page import make_dataset_page
-from bertdata.report.numbers import DatasetNumbers, collect_numbers
-from bertdata.report.page.page import check_report, write_page
+from bertdata.reports.dataset_page import make_dataset_page
+from bertdata.reports.numbers import DatasetNumbers, collect_numbers
+from bertdata.reports.page.page import check_report, write_page
 from bertdata.steps.progress import GivenProgress, StepProgress, add_warnings_first, choose_progress
 from bertdata.steps.values import (
     AnyPath,
@@ -77,3 +77,7 @@ def _shorten_names(datasets: list[FoundDataset]) -> list[str]:
     if len(set(short)) == len(short):
         return short
     return [dataset.path for dataset in datasets]
+
+
+report = write_report
+"""The same step under the name of its command."""

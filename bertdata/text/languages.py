@@ -6,6 +6,7 @@ in these languages' abbreviations. For any other language, each line of text cou
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from bertdata.errors import SettingsError
@@ -120,6 +121,7 @@ def find_language(name: str) -> Language:
     )
 
 
+@lru_cache(maxsize=1024)  # it is called for every record
 def find_tagged_language(tag: str) -> str | None:
     """Return the ISO 639-1 code of the language that a language tag names, or None for an unknown language.
 

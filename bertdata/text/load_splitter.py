@@ -45,11 +45,15 @@ class LoadSplitter:
             tables for each language, such as ``german``. None: ``self.language``, whose tables are in
             ``tables`` itself.
         """
+        chosen = find_language(self.language if language is None else language)
+        # Only splitters with tables are kept. Text in very many languages would otherwise drop their tables,
+        # which take long to read, in every piece of a file.
+        if chosen.tables is None:
+            return MarkSplitter(chosen.code)
         if language is None:
-            return _load_splitter(self)
-        return _load_splitter(
-            replace(self, language=language, tables=_find_tables_folder(self.tables, language))
-        )
+            return _load_splitter(self, chosen.tables)
+        folder = _find_tables_folder(self.tables, chosen.tables)
+        return _load_splitter(replace(self, language=chosen.code, tables=folder), chosen.tables)
 
 
 def make_splitter_loader(
@@ -72,33 +76,33 @@ def fetch_tables(settings: SegmentSettings | PartSettings, directory: str | None
     directory: where to look for the tables. None: the user's cache and NLTK's directories.
     """
     languages = map(find_language, settings.languages())
-    needed = {one.code: one.tables for one in languages if one.tables is not None}
+    needed = [one.tables for one in languages if one.tables is not None]
     if not isinstance(settings, PartSettings) or settings.records.language_field is None:
-        for tables in needed.values():
+        for tables in needed:
             find_punkt_tables(directory, tables)
     elif settings.selection.keep_languages is not None:
-        for code, tables in needed.items():
-            find_punkt_tables(_find_tables_folder(directory, code), tables)
+        for tables in needed:
+            find_punkt_tables(_find_tables_folder(directory, tables), tables)
     elif needed and directory is None:
         with suppress(AssetError):
             obtain_every_language()
 
 
-def _find_tables_folder(directory: str | None, language: str) -> str | None:
-    """Return the sub-directory of a directory of Punkt tables that holds the tables of this language.
+def _find_tables_folder(directory: str | None, tables: str) -> str | None:
+    """Return the sub-directory of a directory of Punkt tables that holds the tables of a language.
 
-    Returns None if there is no such directory, and the directory itself for a language without tables.
+    tables: NLTK's name of the tables, such as ``german``.
     """
-    tables = find_language(language).tables
-    return directory if directory is None or tables is None else storage.join(directory, tables)
+    return None if directory is None else storage.join(directory, tables)
 
 
 @lru_cache(maxsize=len(PUNKT_LANGUAGES) + 4)
-def _load_splitter(chosen: LoadSplitter) -> Splitter:
-    language = find_language(chosen.language)
-    if language.tables is None:
-        return MarkSplitter(language.code)
-    tables = parse_tables(find_punkt_tables(chosen.tables, language.tables))
+def _load_splitter(chosen: LoadSplitter, tables: str) -> Splitter:
+    """Return the splitter with Punkt's tables.
+
+    tables: NLTK's name of the tables of ``chosen.language``.
+    """
+    parsed = parse_tables(find_punkt_tables(chosen.tables, tables))
     if chosen.abbreviations is not None:
-        tables = chosen.abbreviations.add_to(tables)
-    return SentenceSplitter(tables, chosen.variant, engine=chosen.engine)
+        parsed = chosen.abbreviations.add_to(parsed)
+    return SentenceSplitter(parsed, chosen.variant, engine=chosen.engine)

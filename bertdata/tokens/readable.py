@@ -38,7 +38,7 @@ def join_tokens(vocabulary: Vocabulary, ids: Sequence[int], *, skip_special: boo
     special = {getattr(vocabulary, role) for role in ROLES} - {None, vocabulary.unk}
     chosen = [token for token in ids if not (skip_special and token in special)]
     words = [vocabulary.words[token] for token in chosen]
-    if vocabulary.kind == "bpe" and _is_byte_level(list(vocabulary.words)):
+    if vocabulary.kind == "bpe" and _is_byte_level(vocabulary.words):
         return _decode_words(words)
     if vocabulary.kind in ("bpe", "unigram"):
         return "".join(words).replace(_METASPACE, " ").removeprefix(" ")
@@ -65,9 +65,15 @@ def _decode_words(words: Sequence[str]) -> str:
     return data.decode(errors="replace").removeprefix(" ")
 
 
-def _is_byte_level(words: list[str]) -> bool:
+def _is_byte_level(words: Sequence[str]) -> bool:
     """Return True if the vocabulary has a token for every byte, as only byte-level BPE has."""
-    return set(make_byte_alphabet()) <= set(words)
+    # These tokens are usually the first of a vocabulary, so that few words are looked at.
+    missing = set(_BYTES)
+    for word in words:
+        missing.discard(word)
+        if not missing:
+            return True
+    return False
 
 
 def _decode_word(word: str) -> str:

@@ -115,6 +115,19 @@ def test_a_field_chooses_the_language_of_each_record_as_in_the_commands(
     assert beam(source, "jsonl", *PART, *flags) == expected
 
 
+def test_records_of_languages_without_a_splitter_are_told_at_the_end(
+    beam: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(load_splitter, "obtain_every_language", lambda: None)
+    for name, languages in (("a", ("th", "zh", "ar")), ("b", ("ar",))):
+        lines = [json.dumps({"text": "好。坏！", "lang": language}) + "\n" for language in languages]
+        (tmp_path / "source").mkdir(exist_ok=True)
+        (tmp_path / "source" / f"{name}.jsonl").write_text("".join(lines))
+    beam(tmp_path / "source", "jsonl", *PART, "--text-field=text", "--language-field=lang")
+    note = "3 records of languages without a sentence splitter (ar: 2, th: 1): each line is taken as one "
+    assert capsys.readouterr().err.count(note) == 1
+
+
 @pytest.mark.parametrize(
     "flags",
     [

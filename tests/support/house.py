@@ -32,7 +32,7 @@ ORDER = (
     *("trainer.splitting", "trainer.programs", "trainer.checkpoints", "trainer.update", "trainer.workers"),
     *("trainer.devices", "trainer.logs", "trainer.tasks", "trainer.model", "trainer.data"),
     *("trainer.remote", "trainer.config", "trainer.plugins", "trainer.errors"),
-    *("bertdata.__main__", "bertdata.cli", "bertdata", "bertdata.steps", "bertdata.report"),
+    *("bertdata.__main__", "bertdata.cli", "bertdata", "bertdata.steps", "bertdata.reports"),
     *(
         "bertdata.build",
         "bertdata.loaders",

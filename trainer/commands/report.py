@@ -4,7 +4,7 @@ from bertdata.cli.common.parser import Parser, add_overwrite
 from bertdata.io import storage
 from bertdata.io.outputs import PAGE, check_output
 from bertdata.io.terminal import say
-from bertdata.report.page.page import check_report, write_page
+from bertdata.reports.page.page import check_report, write_page
 from trainer.logs.recorded_run import read_runs
 from trainer.report.sections import make_page
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from bertdata.dataset.label_counts import survey_labels
 from bertdata.dataset.mixture.opening import open_weighted
 from bertdata.errors import BertDataError
-from bertdata.report.charts.line_chart import Line, LineChart
+from bertdata.reports.charts.line_chart import Line, LineChart
 from trainer.logs.recorded_run import RecordedRun, find_columns
 
 _EVALUATION_SUFFIXES = {"loss": "loss", "acc": "accuracy"}

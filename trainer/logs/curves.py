@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bertdata.errors import MissingExtraError
 from bertdata.io.terminal import say_error
-from bertdata.report.charts.drawing import write_picture
+from bertdata.reports.charts.drawing import write_picture
 from trainer.logs.charts import make_result_charts
 from trainer.logs.recorded_run import read_runs
 from trainer.logs.reporter import Logger, Values

@@ -9,8 +9,8 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError
 from bertdata.io import storage
-from bertdata.report.charts.values import DataTable, Value
-from bertdata.report.page.blocks import MatrixBlock, PageContent, Prose
+from bertdata.reports.charts.values import DataTable, Value
+from bertdata.reports.page.blocks import MatrixBlock, PageContent, Prose
 from trainer.logs.recorded_run import RecordedRun
 from trainer.report.run_data import open_run_data
 from trainer.tasks.classification.metrics import read_all_labels, read_predictions

@@ -11,10 +11,10 @@ from bertdata.dataset.shared_shards import count_shared_shards
 from bertdata.errors import BertDataError
 from bertdata.examples.objectives import describe_objective
 from bertdata.records import DEFAULT_OBJECTIVE
-from bertdata.report.charts.values import DataTable, Value
-from bertdata.report.page.blocks import PathStep
-from bertdata.report.sections.comparison import compare_values, list_different_rows
-from bertdata.report.sections.provenance import describe_text_counts
+from bertdata.reports.charts.values import DataTable, Value
+from bertdata.reports.page.blocks import PathStep
+from bertdata.reports.sections.comparison import compare_values, list_different_rows
+from bertdata.reports.sections.provenance import describe_text_counts
 from trainer.config.settings import Config, format_flag, get_known_names
 from trainer.logs.charts import name_baseline_column
 from trainer.logs.recorded_run import RecordedRun, Row, find_columns

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from bertdata.io.terminal import format_duration
-from bertdata.report.charts.values import format_value
-from bertdata.report.page.blocks import Figure, FiguresBlock
+from bertdata.reports.charts.values import format_value
+from bertdata.reports.page.blocks import Figure, FiguresBlock
 from trainer.logs.charts import name_baseline_column
 from trainer.logs.recorded_run import RecordedRun
 from trainer.report.facts import describe_end, describe_progress, select_results

@@ -5,9 +5,9 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from bertdata.io import storage
-from bertdata.report.charts.line_chart import LineChart
-from bertdata.report.charts.values import DataTable
-from bertdata.report.page.blocks import (
+from bertdata.reports.charts.line_chart import LineChart
+from bertdata.reports.charts.values import DataTable
+from bertdata.reports.page.blocks import (
     ChartBlock,
     CommandBlock,
     PageContent,
@@ -15,7 +15,7 @@ from bertdata.report.page.blocks import (
     SideBySide,
     StepsBlock,
 )
-from bertdata.report.page.page import ReportPage, ReportSection
+from bertdata.reports.page.page import ReportPage, ReportSection
 from trainer.logs.charts import OPTIMISER, SPEED, make_charts, make_result_charts
 from trainer.logs.recorded_run import RecordedRun
 from trainer.report.cautions import find_cautions

@@ -2,8 +2,8 @@
 
 import re
 
-from bertdata.report.charts.values import DataTable
-from bertdata.report.page.blocks import DrawingBlock
+from bertdata.reports.charts.values import DataTable
+from bertdata.reports.page.blocks import DrawingBlock
 from trainer.splitting.plan.plan import Plan, read_plan
 from trainer.splitting.show.picture import draw_schedule
 from trainer.splitting.show.table import format_devices, format_layers

@@ -117,6 +117,42 @@ def test_missing_values_of_a_table_are_null():
     ]
 
 
+def test_a_class_derived_from_a_dataframe_has_the_rows_of_a_dataframe():
+    pandas = pytest.importorskip("pandas")
+
+    class Corpus(pandas.DataFrame):
+        pass
+
+    assert list(Records(Corpus(ROWS))) == ROWS
+
+
+class OtherTable:
+    """A table of another package. It is an iterable of the names of its columns, as a DataFrame is."""
+
+    columns = ("text",)
+
+    def __iter__(self):
+        return iter(self.columns)
+
+
+class Reader(OtherTable):
+    """An iterable of records that also knows its columns."""
+
+    def __iter__(self):
+        return iter([{"text": "a"}])
+
+
+def test_the_names_of_columns_are_not_taken_for_texts():
+    with pytest.raises(SettingsError, match=r"found a table of the type .*OtherTable, expected a DataFrame"):
+        list(Records(OtherTable()))
+    assert list(Records(Reader())) == [{"text": "a"}]
+
+
+def test_equal_sources_are_refused_because_a_file_is_read_once(tmp_path):
+    with pytest.raises(SettingsError, match="source 3 has the same records as source 1; give them once"):
+        bertdata.segment([Records(ROWS), Records(["a"]), Records(iter(ROWS))], tmp_path / "parts", workers=1)
+
+
 @pytest.mark.parametrize(
     ("source", "error", "said"),
     [
@@ -147,5 +183,7 @@ def test_what_cannot_be_records_is_told(source, error, said, tmp_path):
 def test_one_text_is_no_iterable_of_records(tmp_path):
     with pytest.raises(SettingsError, match="an iterable of texts or of dicts, found one text"):
         Records("The mill is old.")
+    with pytest.raises(SettingsError, match="found int, expected an iterable of texts or of dicts"):
+        Records(3)
     with pytest.raises(SettingsError, match="is 'csv', but records in memory have no kind"):
         bertdata.segment(ROWS, tmp_path / "parts", input_kind="csv")

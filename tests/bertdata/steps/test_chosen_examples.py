@@ -11,7 +11,8 @@ import pytest
 from torch.utils.data import DataLoader
 
 import bertdata
-from bertdata.errors import SettingsError
+from bertdata.errors import ChangedInputError, SettingsError
+from bertdata.steps import open_dataset
 from tests.support.paths import ROOT
 from tests.support.tokenizer_files import train_bpe
 
@@ -129,6 +130,20 @@ def test_decode_joins_word_pieces_and_can_undo_masks(data):
     assert data.decode(ids, skip_special_tokens=True) == "the old mill"
     with pytest.raises(SettingsError, match=f"id 99999, expected 0 to {vocabulary.size - 1}"):
         data.decode([99999])
+
+
+def test_decode_looks_for_the_vocabulary_once_and_refuses_a_changed_one(corpus, tmp_path, monkeypatch):
+    bertdata.create(corpus[:1], tmp_path / "set", vocab=VOCABULARY, workers=1, **SIZES)
+    data = bertdata.open_dataset(tmp_path / "set")
+    text = data.decode(data[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(open_dataset, "find_datasets", None)
+        assert data.decode(data[0]) == text
+        assert data.tokenizer.vocabulary.size == len(VOCABULARY.read_text().splitlines())
+    copy = tmp_path / "set" / "vocab.txt"
+    copy.write_text(copy.read_text().replace("\nthe\n", "\nteh\n"))
+    with pytest.raises(ChangedInputError, match="vocab.txt"):
+        data.decode(data[0])
 
 
 def test_decode_puts_the_bytes_of_a_character_together(corpus, tmp_path):

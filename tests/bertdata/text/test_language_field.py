@@ -249,6 +249,26 @@ def test_a_missing_table_is_an_error_when_a_record_needs_it(
     done.assert_one_error(2, "german/ortho_context.tab: no such file")
 
 
+def test_records_in_very_many_languages_read_the_tables_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = []
+    find = load_splitter.find_punkt_tables
+
+    def count(directory: str | None, language: str) -> Any:
+        read.append(language)
+        return find(directory, language)
+
+    monkeypatch.setattr(load_splitter, "find_punkt_tables", count)
+    load_splitter._load_splitter.cache_clear()
+    load = load_splitter.LoadSplitter("3.4.5")
+    others = "af ar az be bg bn br bs ca cy eo eu fa ga gl gu he hi hr hu hy id is ka kk km kn ky lo lt lv"
+    for _ in range(2):
+        for code in ("de", *others.split()):
+            load(code)
+    assert read == ["german"]
+
+
 def test_no_table_is_fetched_if_no_text_is_split_into_sentences(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

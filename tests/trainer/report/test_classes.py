@@ -5,8 +5,8 @@ import csv
 import numpy as np
 import pytest
 
-from bertdata.report.charts.values import DataTable
-from bertdata.report.page.blocks import MatrixBlock, Prose
+from bertdata.reports.charts.values import DataTable
+from bertdata.reports.page.blocks import MatrixBlock, Prose
 from tests.support.recorded_runs import make_run
 from trainer.__main__ import main
 from trainer.logs.recorded_run import read_runs

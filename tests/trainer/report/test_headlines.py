@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bertdata.report.page.blocks import CommandBlock
+from bertdata.reports.page.blocks import CommandBlock
 from tests.support.recorded_runs import make_run
 from trainer.logs.charts import make_result_charts
 from trainer.logs.recorded_run import read_runs
