@@ -40,7 +40,8 @@ from trainer.config.model import ModelConfig
 from trainer.data.examples import Rows
 from trainer.data.generated import generate_data
 from trainer.data.order import Dealer, DecodedPiece, Order, Position
-from trainer.data.streams import Reading, StreamDealer, StreamOrder, choose_reading
+from trainer.data.reading import Reading, choose_reading
+from trainer.data.streams import StreamDealer, StreamOrder
 
 SEQUENCES_A_SECOND = 2000  # of a GPU
 WORKERS_OF_A_MACHINE = 8
@@ -164,13 +165,7 @@ def list_worker_pieces(dealer: Dealer, window: int) -> list[set[DecodedPiece]]:
         pieces, rows = set[DecodedPiece](), 0
         last = order.examples - dealer.updates * dealer.update_rows
         while rows < turn and position.epoch == 0 and position.examples <= last:
-            if isinstance(dealer, StreamDealer):
-                assert isinstance(order, StreamOrder)
-                offsets = dealer.find_offsets(order, position).ravel()
-            else:
-                steps = np.arange(dealer.updates) * dealer.update_rows
-                offsets = (steps[:, np.newaxis] + dealer.offsets.ravel()).ravel()
-            pieces.update(order.list_pieces(position, offsets))
+            pieces.update(order.list_pieces(position, dealer.find_offsets(position).ravel()))
             position = order.advance(position, dealer.updates * dealer.update_rows)
             rows += dealer.updates * dealer.update_rows
         found.append(pieces)

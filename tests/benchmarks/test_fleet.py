@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.fleet import count_checkpoint_bytes, simulate
-from trainer.data.streams import Reading
+from trainer.data.reading import Reading
 
 FILES = [(f"part-{number}", 8192) for number in range(16)]
 

@@ -18,7 +18,7 @@ from bertdata.io import storage
 from bertdata.io.file_check import compute_file_md5
 from trainer.data.examples import CompactExamples, Piece, Rows
 from trainer.data.order import DecodedPiece, FileRows
-from trainer.data.streams import Chunks
+from trainer.data.reading import Chunks
 
 _DECODERS = 2  # threads
 _KEPT_CHUNKS = 2

@@ -19,7 +19,8 @@ from trainer.data.decoder import ChunkDecoder, Decoder
 from trainer.data.examples import GatheredExamples, Rows, gather_examples
 from trainer.data.mixture import bind_mixed_order
 from trainer.data.order import Dealer, Order, Position, WorkerRows
-from trainer.data.streams import Reading, StreamDealer, StreamOrder
+from trainer.data.reading import Reading
+from trainer.data.streams import StreamDealer, StreamOrder
 
 # The rows of several small updates are gathered together, up to this number, because each NumPy call costs
 # about a microsecond.
@@ -145,8 +146,8 @@ class Loader(Prefetcher[Update]):
         # files are decoded. It is about a quarter of each open file, or of each open chunk.
         at_once = _STREAM_ROWS_AT_ONCE if chunk_rows else _ROWS_AT_ONCE
         piece_rows = min(total // files, chunk_rows or total)
-        dealer_class = StreamDealer if chunk_rows else Dealer
-        self._dealer: Dealer = dealer_class(
+        dealer_class: type[Dealer] = StreamDealer if chunk_rows else Dealer
+        self._dealer = dealer_class(
             order=order,
             lengths=self._decoder.lengths,
             by_lengths=rows.by_lengths,

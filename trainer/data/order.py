@@ -344,15 +344,13 @@ class Dealer:
 
     def find(self, position: Position) -> Iterator[WorkerRows]:
         """Yield this worker's rows from a position on, one or several updates at a time, without end."""
-        order, update_rows = self.order, self.update_rows
-        # The rows of several updates are found together. ``offsets`` has the shape (updates, groups, rows of
-        # a group).
-        offsets = np.arange(self.updates)[:, np.newaxis, np.newaxis] * update_rows + self.offsets
-        ahead = max(self.ahead, self.updates * update_rows)
+        order, size, ahead = self.order, self.update_rows, self.find_distance_ahead()
         while True:
+            offsets = self.find_offsets(position)
             found = list(order.find(position, offsets.ravel()))
-            coming = order.list_pieces(position, offsets.ravel() + ahead)
-            positions = [order.advance(position, nth * update_rows) for nth in range(1, self.updates + 1)]
+            later = order.advance(position, ahead)
+            coming = order.list_pieces(later, self.find_offsets(later).ravel())
+            positions = [order.advance(position, nth * size) for nth in range(1, self.updates + 1)]
             position = positions[-1]
             yield WorkerRows(
                 parts=self._find_own(found, offsets.shape),
@@ -360,6 +358,26 @@ class Dealer:
                 coming=coming,
                 positions=positions,
             )
+
+    def find_offsets(self, position: Position) -> Array:
+        """Return the rows of this worker's groups in the next updates, as distances from a position.
+
+        The shape is (updates, groups, rows of a group). Here the result is the same for every position.
+        """
+        return self._offsets_of_updates
+
+    @cached_property
+    def _offsets_of_updates(self) -> Array:
+        """What ``find_offsets`` returns, which would be slow to compute for each batch."""
+        found: Array = np.arange(self.updates)[:, np.newaxis, np.newaxis] * self.update_rows + self.offsets
+        return found
+
+    def find_distance_ahead(self) -> int:
+        """Return how many rows after a position the rows lie whose files are decoded in advance.
+
+        They are at least as many as are found together.
+        """
+        return max(self.ahead, self.updates * self.update_rows)
 
     def _find_own(self, found: list[FileRows], shape: tuple[int, ...]) -> list[FileRows]:
         """Select the rows of this worker's micro-batches from the rows of its groups.

@@ -38,117 +38,13 @@ from trainer.data.order import (
     FileRows,
     Order,
     Position,
-    WorkerRows,
     draw_numbers,
-    hash_key,
 )
-
-CHUNK_ROWS = 2048
-"""Number of consecutive rows of a file that are decoded and shuffled together.
-
-With 512 streams, this makes a million examples from which an update is drawn. They take 0.4 GB of memory if
-they have 128 ids each.
-"""
+from trainer.data.reading import Chunks, Reading
 
 _TURNS_OF_A_CHUNK = 64  # number of turns in which a stream provides the rows of a chunk
-_MOST_STREAMS = 512
 _MOST_CHUNKS = 1 << 32
-_MANY_FILES = 8  # if streams have more files than this, they end at nearly the same time in any case
 _MACHINE = 8  # number of neighbouring micro-batches that get neighbouring streams, as machines have 8 devices
-
-
-class Reading(NamedTuple):
-    """How the files of a dataset are read. The order of the examples depends on it.
-
-    open_files: number of files that are read at the same time. With chunks, it is the number of streams.
-    chunk_rows: number of consecutive rows of a file that are decoded and shuffled together. 0: the whole
-    file, in the order of ``trainer.data.order``.
-    """
-
-    open_files: int
-    chunk_rows: int = 0
-
-
-WHOLE_FILES = Reading(8)
-"""The default, also where streams are asked for but reading cannot be shared out."""
-
-
-def choose_reading(open_files: int | str, files: int, *, is_shareable: bool) -> Reading:
-    """Choose how the files of a dataset are read.
-
-    open_files: the configured number of open files, with which files are read whole. "auto": streams, whose
-    number follows from the number of files.
-    files: number of files that are not empty.
-    is_shareable: False if the rows of a worker come from all files, for example because they are packed
-    while loading.
-    """
-    if isinstance(open_files, int):
-        return Reading(open_files)
-    # Few files have no streams, because there is little to share out.
-    if files <= WHOLE_FILES.open_files or not is_shareable:
-        return WHOLE_FILES
-    return Reading(count_streams(files), CHUNK_ROWS)
-
-
-def count_streams(files: int) -> int:
-    """Return the number of streams for a number of files.
-
-    Up to 512 files, each file is a stream. With more files, there are at most 512 streams, and each has about
-    equally many files. For example, 700 files make 350 streams of 2 files, because 512 streams of 1 or 2
-    files would not end at the same time.
-    """
-    each = -(-files // _MOST_STREAMS)
-    return _MOST_STREAMS if each > _MANY_FILES else -(-files // each)
-
-
-def describe_streams(files: int, open_files: int, chunk_rows: int, counts: Sequence[int]) -> str:
-    """Return a line for the log about how files are read as streams, and which of them each worker reads.
-
-    files: number of files that are not empty.
-    open_files: number of files that are read at the same time, which is the number of streams.
-    chunk_rows: size of the chunks in which they are read.
-    counts: for each worker, how many of the open files it reads.
-    """
-    line = f"reading {open_files} of {files} files at the same time, in chunks of {chunk_rows} rows"
-    if len(counts) == 1:
-        return line
-    least, most = min(counts), max(counts)
-    if least >= open_files:
-        return f"{line}; each of the {len(counts)} workers reads all of them"
-    number = str(most) if least == most else f"{least} to {most}"
-    return f"{line}; each of the {len(counts)} workers reads {number} of them"
-
-
-@dataclass(frozen=True)
-class Chunks:
-    """The division of files into chunks.
-
-    chunk_rows: number of rows of all chunks of a file except the first and the last.
-    """
-
-    chunk_rows: int
-
-    def first_size(self, name: str, rows: int) -> int:
-        """Return the number of rows of a file's first chunk.
-
-        name: name of the file.
-        rows: number of rows of the file.
-        """
-        drawn = int.from_bytes(hash_key(name, "first chunk")[:4], "little")
-        return min(rows, 1 + drawn % self.chunk_rows)
-
-    def sizes(self, name: str, rows: int) -> list[int]:
-        """Return the number of rows of each chunk of a file. The arguments are those of ``first_size``."""
-        found = [self.first_size(name, rows)]
-        whole, rest = divmod(rows - found[0], self.chunk_rows)
-        return [*found, *([self.chunk_rows] * whole), *([rest] if rest else [])]
-
-    def start(self, name: str, rows: int, chunk: int) -> int:
-        """Return the file's row with which a chunk begins.
-
-        chunk: number of the chunk. The other arguments are those of ``first_size``.
-        """
-        return self.first_size(name, rows) + (chunk - 1) * self.chunk_rows if chunk else 0
 
 
 class StreamOrder(Order):
@@ -217,6 +113,16 @@ class StreamOrder(Order):
             keys = np.unique(files * _MOST_CHUNKS + self._find_chunks(files, rows))
             found += zip((keys // _MOST_CHUNKS).tolist(), (keys % _MOST_CHUNKS).tolist(), strict=True)
         return found
+
+    def find_streams(self, position: Position, offsets: Array) -> Array:
+        """Return the streams that provide the rows at some distances after a position, each stream once."""
+        epochs, index = np.divmod(position.examples + offsets, self.examples)
+        found = [
+            self._streams(position.epoch + int(epoch)).find_streams(index[epochs == epoch])[0]
+            for epoch in np.unique(epochs)
+        ]
+        streams: Array = np.unique(np.concatenate(found))
+        return streams
 
     def _find_chunks(self, files: Array, rows: Array) -> Array:
         """Return the number of the chunk to which each row belongs.
@@ -329,6 +235,13 @@ class StreamIndex:
 
     def find(self, index: Array) -> tuple[Array, Array]:
         """Return for each place in the epoch its file and its row in the file, before rows are shuffled."""
+        return self._epoch.locate(*self.find_streams(index))
+
+    def find_streams(self, index: Array) -> tuple[Array, Array]:
+        """Return for each place in the epoch its stream, and its row among the rows of the stream.
+
+        The rows are counted before they are shuffled.
+        """
         epoch = self._epoch
         stretch = np.searchsorted(epoch.starts, index, side="right") - 1
         width, length = epoch.widths[stretch], epoch.lengths[stretch]
@@ -337,7 +250,7 @@ class StreamIndex:
         size = np.minimum(self._run, length - turn * self._run)
         beside, inside = np.divmod(place - turn * self._run * width, size)
         stream = epoch.active[stretch, beside]
-        return epoch.locate(stream, epoch.turns[stretch] + turn * self._run + inside)
+        return stream, epoch.turns[stretch] + turn * self._run + inside
 
     def find_stretches(self, start: int, stop: int, shift: int) -> Iterator[StretchRows]:
         """Yield the rows between two places of the epoch, stretch by stretch.
@@ -387,8 +300,10 @@ def rank_by_reversed_digits(count: int) -> Array:
 class StreamDealer(Dealer):
     """Divides the rows of each update among the micro-batches so that a worker needs few streams.
 
-    order: a StreamOrder.
+    order: the order of the rows.
     """
+
+    order: StreamOrder
 
     @cached_property
     def parts(self) -> Array:
@@ -402,33 +317,21 @@ class StreamDealer(Dealer):
             together //= 2
         return rank_by_reversed_digits(groups // together)[own // together] * together + own % together
 
-    def find(self, position: Position) -> Iterator[WorkerRows]:
-        """Yield this worker's rows from a position on, one or several updates at a time, without end."""
-        order, updates = self.order, self.updates
-        assert isinstance(order, StreamOrder)
-        # Files are decoded a whole number of gathered updates in advance.
-        step = updates * self.update_rows
-        ahead = max(1, round(self.ahead / step)) * step
-        while True:
-            offsets = self.find_offsets(order, position)
-            found = list(order.find(position, offsets.ravel()))
-            later = order.advance(position, ahead)
-            coming = order.list_pieces(later, self.find_offsets(order, later).ravel())
-            positions = [order.advance(position, nth * self.update_rows) for nth in range(1, updates + 1)]
-            position = positions[-1]
-            yield WorkerRows(
-                parts=self._find_own(found, offsets.shape),
-                now=[part.piece for part in found],
-                coming=coming,
-                positions=positions,
-            )
+    def find_distance_ahead(self) -> int:
+        """Return how many rows after a position the rows lie whose chunks are decoded in advance.
 
-    def find_offsets(self, order: StreamOrder, position: Position) -> Array:
+        It is a whole number of gathered updates, so that these rows too are those of whole updates.
+        """
+        step = self.updates * self.update_rows
+        return max(1, round(self.ahead / step)) * step
+
+    def find_offsets(self, position: Position) -> Array:
         """Return the rows of this worker's groups in the next updates, as distances from a position.
 
         The shape is (updates, groups, rows of a group).
         """
-        count, size = self.micro_batches // self.group, self.update_rows
+        order, size = self.order, self.update_rows
+        count = self.micro_batches // self.group
         if count == 1:
             return np.arange(self.updates * size).reshape(self.updates, 1, size)
         return np.stack(
@@ -444,12 +347,11 @@ class StreamDealer(Dealer):
         position: the place in the data at which the count starts.
         """
         found, order = set[int](), self.order
-        assert isinstance(order, StreamOrder)
         size = self.update_rows
         count = self.micro_batches // self.group
         # Every stream has had its turn after this number of updates.
         for _ in range(-(-order.queues * order.run // size)):
             offsets = order.take_parts(position, size, self.parts, count)
-            found.update(part.file for part in order.find(position, offsets.ravel()))
+            found.update(order.find_streams(position, offsets.ravel()).tolist())
             position = order.advance(position, size)
         return len(found)

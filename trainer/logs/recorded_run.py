@@ -26,6 +26,14 @@ _STATE_SCHEMA: Mapping[str, Any] = {
         "phase": {"type": "integer"},
         "task": {"type": ["string", "null"]},
         "config": {"type": "object"},
+        "best": {
+            "type": "object",
+            "properties": {
+                "metric": {"type": "string"},
+                "value": {"type": "number"},
+                "number": {"type": "integer"},
+            },
+        },
         "versions": {"type": "array", "items": {"type": "string"}},
         "model": {
             "type": "object",

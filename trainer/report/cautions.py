@@ -1,6 +1,7 @@
 """Warnings about numbers of runs that are easily misread."""
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 from trainer.logs.recorded_run import RecordedRun
 from trainer.report.run_data import iterate_datasets
@@ -28,9 +29,7 @@ def find_cautions(runs: Sequence[RecordedRun]) -> list[str]:
 def _warn_of_vocabularies(runs: Sequence[RecordedRun]) -> Iterator[str]:
     """Yield a warning if runs that predict tokens have different vocabularies."""
     predicting = [run for run in runs if _predicts_tokens(run)]
-    vocabularies = {run.name: _find_vocabulary(run) for run in predicting}
-    known = {one for one in vocabularies.values() if one}
-    if len(known) > 1:
+    if any(_have_different_vocabularies(one, other) for one, other in combinations(predicting, 2)):
         sizes = ", ".join(f"{run.name}: {_find_vocabulary_size(run)}" for run in predicting)
         yield (
             f"The runs have different vocabularies ({sizes}). They predict different tokens, so their losses "
@@ -44,14 +43,30 @@ def _predicts_tokens(run: RecordedRun) -> bool:
     return any(name in row for row in rows for name in _OF_WORDS)
 
 
-def _find_vocabulary(run: RecordedRun) -> str:
-    """Return what tells the run's vocabulary from others: the md5 in its training data's manifest, or else
-    the model's number of tokens. "" if neither is known.
+def _have_different_vocabularies(one: RecordedRun, other: RecordedRun) -> bool:
+    """Return True if two runs are known to have different vocabularies.
+
+    Their md5s are compared. If the data of a run no longer exist, the models' numbers of tokens are compared.
     """
+    for find in (_find_vocabulary_md5, _find_model_tokens):
+        found, of_other = find(one), find(other)
+        if found is not None and of_other is not None:
+            return found != of_other
+    return False
+
+
+def _find_vocabulary_md5(run: RecordedRun) -> str | None:
+    """Return the md5 of the run's vocabulary in its training data's manifest, or None if it is not known."""
     for found in iterate_datasets(run, "train_data"):
         if found.manifest is not None:
             return str(found.manifest.plan.settings.vocabulary["md5"])
-    return str(run.state.get("model", {}).get("vocab_size", ""))
+    return None
+
+
+def _find_model_tokens(run: RecordedRun) -> int | None:
+    """Return the number of tokens of the run's model, or None if it is not known."""
+    size: int | None = run.state.get("model", {}).get("vocab_size")
+    return size
 
 
 def _find_vocabulary_size(run: RecordedRun) -> str:
@@ -59,7 +74,7 @@ def _find_vocabulary_size(run: RecordedRun) -> str:
     for found in iterate_datasets(run, "train_data"):
         if found.manifest is not None and (tokens := found.manifest.plan.settings.vocabulary.get("tokens")):
             return f"{tokens:,} tokens"
-    size = run.state.get("model", {}).get("vocab_size")
+    size = _find_model_tokens(run)
     return "not known" if size is None else f"{size:,} tokens"
 
 

@@ -56,7 +56,10 @@ def make_class_blocks(run: RecordedRun) -> Iterator[PageContent]:
         return
     if len(names) <= _MOST_IN_MATRIX:
         counts = tuple(map(tuple, confusions.tolist()))
-        note = "Each row is shaded by the share of its examples. On the diagonal are the right predictions."
+        note = (
+            "Of the last evaluation. Each row is shaded by the share of its examples. On the diagonal are "
+            "the right predictions."
+        )
         yield MatrixBlock("Confusion matrix", "right label", "predicted", names, counts, note)
     else:
         yield _make_confusions_table(names, confusions)

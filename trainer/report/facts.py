@@ -20,7 +20,7 @@ from trainer.logs.charts import name_baseline_column
 from trainer.logs.recorded_run import RecordedRun, Row, find_columns
 from trainer.report.run_data import split_setting_paths
 from trainer.report.words import describe_measure, describe_task
-from trainer.tasks.classification.head_labels import MOST_SHOWN, quote_label
+from trainer.tasks.classification.head_labels import join_first, quote_label
 
 _PAGE_ROWS = 25
 _MOST_INPUTS = 3
@@ -271,9 +271,7 @@ def _format_labels(config: Mapping[str, Any]) -> str:
     labels = config.get("labels")
     if not isinstance(labels, list) or not labels:
         return ""
-    names = [f"{number} {quote_label(str(label))}" for number, label in enumerate(labels)]
-    more = [f"{len(names) - MOST_SHOWN} more"] if len(names) > MOST_SHOWN else []
-    return ", ".join([*names[:MOST_SHOWN], *more])
+    return join_first([f"{number} {quote_label(str(label))}" for number, label in enumerate(labels)])
 
 
 def _describe_model_size(run: RecordedRun) -> str:

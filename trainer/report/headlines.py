@@ -19,7 +19,7 @@ _SHARES = ("accuracy", "acc", "acc_and_f1", "f1")
 
 def make_headlines(run: RecordedRun) -> FiguresBlock:
     """Return the headline figures of a run."""
-    figures = (*_make_results(run), *_make_course(run))
+    figures = (*_make_results(run), *_make_best(run), *_make_course(run))
     return FiguresBlock(f"Headline figures of {run.name}", figures)
 
 
@@ -45,6 +45,21 @@ def _make_results(run: RecordedRun) -> Iterator[Figure]:
         compared = "" if guess is None else f"a guess reaches {_format_result(name, guess, row)}"
         notes = ", ".join(filter(None, (compared, told)))
         yield Figure(describe_measure(name), _format_result(name, row[name], row), notes)
+
+
+def _make_best(run: RecordedRun) -> Iterator[Figure]:
+    """Yield the best result of a run with keep_best, unless its last evaluation is the best.
+
+    Other commands take the checkpoint of the best evaluation, so its result matters more than the last one.
+    """
+    best, last = run.state.get("best"), run.phases[-1]
+    if not best or not last.evaluations:
+        return
+    row = last.evaluations[-1]
+    if best["number"] != int(row["step"]) + last.offset:
+        value = _format_result(best["metric"], best["value"], row)
+        note = f"after update {best['number']:,}, the checkpoint that is used"
+        yield Figure(f"best {describe_measure(best['metric'])}", value, note)
 
 
 def _format_result(name: str, value: float, row: Mapping[str, float]) -> str:

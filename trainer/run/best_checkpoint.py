@@ -11,7 +11,7 @@ resumed run continues with the same best evaluation.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bertdata.errors import SettingsError
@@ -19,6 +19,8 @@ from trainer.checkpoints.checkpoint import get_checkpoints_folder
 from trainer.config.settings import Config
 from trainer.tasks.task import Columns
 
+_EVALUATED_WITH = ("eval_data", "eval_examples")
+"""Settings that decide which examples are evaluated."""
 _BASELINES = ("guess_", "most_frequent_")
 """Beginnings of the names of results of a baseline, which do not depend on the model."""
 
@@ -62,6 +64,24 @@ def add_evaluation(
 def _is_better(metric: str, value: float, other: float) -> bool:
     """Return whether a value of the metric is better than another: lower for a loss, else higher."""
     return value < other if metric.endswith("loss") else value > other
+
+
+def describe_changed_evaluation(
+    config: Config, best: Mapping[str, Any], saved_config: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield a warning for each changed setting with which the best evaluation cannot be compared any more.
+
+    best: the best evaluation before a run is resumed, or {}.
+    saved_config: the configuration with which it was made.
+    """
+    now = config.as_json()
+    for key in _EVALUATED_WITH if best else ():
+        if saved_config.get(key) != now[key]:
+            before, after = ("not given" if one is None else one for one in (saved_config.get(key), now[key]))
+            yield (
+                f"the best {best['metric']} so far, {best['value']:.5g}, was measured on other examples: "
+                f"{key} was {before}, and is {after} now"
+            )
 
 
 def has_lost_patience(config: Config, best: Mapping[str, Any]) -> bool:

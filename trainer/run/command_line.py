@@ -5,6 +5,7 @@ import sys
 from pathlib import PurePath
 
 _SCRIPT = "bertdata-train"
+_MODULES = ("__main__.py", "by_path.py")  # what ``python -m trainer`` runs, and what a worker of --dist runs
 
 
 def find_command_line() -> str | None:
@@ -15,6 +16,6 @@ def find_command_line() -> str | None:
     program = PurePath(sys.argv[0])
     if program.stem == _SCRIPT:
         return shlex.join([_SCRIPT, *sys.argv[1:]])
-    if program.parts[-2:] == ("trainer", "__main__.py"):
+    if program.parent.name == "trainer" and program.name in _MODULES:
         return shlex.join(["python", "-m", "trainer", *sys.argv[1:]])
     return None

@@ -9,7 +9,7 @@ from trainer.data.batches import Form
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader
-from trainer.data.streams import Reading, choose_reading, describe_streams
+from trainer.data.reading import Reading, choose_reading, describe_streams
 from trainer.run.mixture_epochs import log_epochs
 from trainer.update.worker import Runtime
 

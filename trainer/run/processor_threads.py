@@ -111,7 +111,8 @@ class BusyProcessorWatch:
     """Compares the time of updates with the time in which the processor worked on them.
 
     Both times are those of the main thread, which takes part in all operations. Other programs that use the
-    cores make the first time longer than the second.
+    cores make the first time longer than the second. The first update is not counted, because the main thread
+    then also waits for the first batch, which may take long to read.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -119,6 +120,7 @@ class BusyProcessorWatch:
         # With several workers, the main thread also waits for the other workers.
         is_alone = runtime.collective.size == 1
         self._is_watching = is_alone and runtime.device.name == PROCESSOR
+        self._is_first = True
         self._seconds = self._processor_seconds = 0.0
         self.restart()
 
@@ -131,7 +133,8 @@ class BusyProcessorWatch:
 
         seconds: time of the updates, without waiting for data.
         """
-        if not self._is_watching:
+        is_first, self._is_first = self._is_first, False
+        if is_first or not self._is_watching:
             return
         self._seconds += seconds
         self._processor_seconds += time.thread_time() - self._since

@@ -32,6 +32,7 @@ from trainer.config.settings import Config
 from trainer.data.order import Position
 from trainer.data.trained_length import choose_longer
 from trainer.errors import CheckpointError
+from trainer.run.best_checkpoint import describe_changed_evaluation
 from trainer.run.configured_shape import override_stored_settings
 from trainer.run.path_check import check_output_is_free, find_run_files
 from trainer.run.runtime import find_model_config
@@ -154,6 +155,8 @@ def load_start_from(
     is_here = Path(path).parent == get_checkpoints_folder(str(config.run.output_dir))
     if not is_here or saved.best.get("metric") != config.evaluation.keep_best:
         state = replace(state, best={})
+    for difference in describe_changed_evaluation(config, state.best, saved.config):
+        runtime.log(f"warning: {difference}")
     training.strategy.optimiser_step.scale.load_state_dict(saved.loss_scale)
     for difference in describe_changed_settings(saved, config, update_examples):
         runtime.log(f"warning: {difference}")

@@ -36,21 +36,17 @@ _REASONS = {
 def make_left_out_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
     """Return the section, or None if nothing is known about any of the datasets."""
     # The table has the reasons that apply to a record of any of the datasets.
-    reasons = [
-        name
-        for name in LEFT_OUT_COUNTS
-        if any(getattr(parts.counts, name) for parts in _find_parts_manifests(datasets))
-    ]
-
-    def collect_facts(numbers: DatasetNumbers) -> Facts:
-        return _collect_facts(numbers, reasons)
-
+    all_counts = [parts.counts for parts in _find_parts_manifests(datasets)]
+    reasons = [name for name in LEFT_OUT_COUNTS if any(getattr(counts, name) for counts in all_counts)]
+    facts = {numbers.name: _collect_facts(numbers, reasons) for numbers in datasets}
+    details = {numbers.name: list(_make_details(numbers)) for numbers in datasets}
     blocks: list[PageContent] = []
-    if any(map(collect_facts, datasets)):
-        blocks.append(make_facts_table("What was left out, and why", datasets, collect_facts))
-    known = [numbers for numbers in datasets if list(_make_details(numbers))]
-    if known:
-        blocks += place_side_by_side(known, lambda numbers: list(_make_details(numbers)))
+    if any(facts.values()):
+        blocks.append(
+            make_facts_table("What was left out, and why", datasets, lambda numbers: facts[numbers.name])
+        )
+    if known := [numbers for numbers in datasets if details[numbers.name]]:
+        blocks += place_side_by_side(known, lambda numbers: details[numbers.name])
     if not blocks:
         return None
     return ReportSection("Left out", tuple(blocks), "Exact, from the manifests.")

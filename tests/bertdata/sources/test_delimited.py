@@ -9,7 +9,7 @@ import pytest
 from bertdata.errors import InputError, SettingsError
 from bertdata.text.selection.evaluation_texts import read_evaluation_texts
 from tests.support.read_records import faults, texts
-from trainer.tasks.classification.reading import read_rows
+from trainer.tasks.classification.table import read_rows
 from trainer.tasks.data_file import read_file
 
 QUOTES = 'text\tid\n"I saw it once.\t1\nIt was far away."\t2\nThey slept.\t3\n'

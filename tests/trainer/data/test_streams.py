@@ -23,15 +23,8 @@ from trainer.data.examples import Rows
 from trainer.data.generated import GeneratedData, generate_data
 from trainer.data.loader import Loader
 from trainer.data.order import Order, Position
-from trainer.data.streams import (
-    CHUNK_ROWS,
-    Reading,
-    StreamDealer,
-    StreamOrder,
-    choose_reading,
-    count_streams,
-    rank_by_reversed_digits,
-)
+from trainer.data.reading import CHUNK_ROWS, Reading, choose_reading, count_streams
+from trainer.data.streams import StreamDealer, StreamOrder, rank_by_reversed_digits
 
 LAYOUT = ShardLayout(max_seq_length=12, max_predictions_per_seq=3)
 
@@ -205,6 +198,13 @@ def test_the_number_of_streams_follows_from_the_number_of_files():
     assert choose_reading("auto", 8, is_shareable=True) == Reading(8)
     assert choose_reading("auto", 500, is_shareable=False) == Reading(8)
     assert choose_reading(12, 500, is_shareable=True) == Reading(12)
+
+
+@pytest.mark.parametrize("start", [0, 60, 124])  # at 60 both streams go on to their next file, at 124 epochs
+def test_a_stream_is_counted_once_although_its_next_file_begins(start):
+    order = order_of([32] * 4, streams=2, chunk_rows=64)
+    dealers = [dealer_of(order, workers=2, rank=rank, accumulation=1, batch_size=4) for rank in range(2)]
+    assert [dealer.count_own_streams(Position(0, start)) for dealer in dealers] == [1, 1]
 
 
 class Recorder(GeneratedData):

@@ -1,6 +1,7 @@
 """What stands on top of a run's page: figures, the command line, and warnings."""
 
 import csv
+import json
 
 import pytest
 
@@ -43,6 +44,25 @@ def test_scores_of_squad_are_per_cent_already(tmp_path):
     assert [one.value for one in make_headlines(run).figures[:2]] == ["80.5%", "88.2%"]
 
 
+def write_kept_best(folder, value: float, number: int) -> str:
+    path = write_tables(folder, {"examples": 500, "acc": 0.75, "guess_acc": 0.5}, losses=(0.5, 0.4, 0.3))
+    state = folder / "checkpoints" / "step-00000003" / "state.json"
+    state.parent.mkdir(parents=True)
+    best = {"metric": "acc", "value": value, "number": number, "evaluations_since": 1}
+    state.write_text(json.dumps({"phase": 1, "config": {"keep_best": "acc"}, "best": best}), encoding="utf-8")
+    return path
+
+
+def test_the_best_result_of_a_run_that_keeps_it_is_a_figure_unless_it_is_the_last(tmp_path):
+    [run] = read_runs([write_kept_best(tmp_path / "earlier", 0.875, 2)])
+    assert [(one.label, one.value, one.note) for one in make_headlines(run).figures[:2]] == [
+        ("accuracy of labels", "75.0%", "a guess reaches 50.0%, on 500 examples"),
+        ("best accuracy of labels", "87.5%", "after update 2, the checkpoint that is used"),
+    ]
+    [run] = read_runs([write_kept_best(tmp_path / "last", 0.75, 3)])
+    assert [one.label for one in make_headlines(run).figures] == ["accuracy of labels", "updates"]
+
+
 def test_the_course_of_a_run_is_among_its_figures(tmp_path):
     [run] = read_runs([str(make_run(tmp_path / "run"))])
     figures = {one.label: (one.value, one.note) for one in make_headlines(run).figures}
@@ -58,6 +78,8 @@ def test_the_course_of_a_run_is_among_its_figures(tmp_path):
             ["/x/trainer/__main__.py", "pretrain", "--train-data", "a b"],
             "python -m trainer pretrain --train-data 'a b'",
         ),
+        # a worker of --dist has the words of the command that started it
+        (["/x/trainer/by_path.py", "pretrain", "--dist"], "python -m trainer pretrain --dist"),
         (["/bin/bertdata-train", "pretrain", "--rows"], "bertdata-train pretrain --rows"),
         (["/x/ipykernel_launcher.py", "-f", "x.json"], None),
     ],
@@ -104,6 +126,12 @@ def test_runs_of_different_vocabularies_are_told(tmp_path):
     state.write_text(state.read_text().replace('"vocab_size": 4000', '"vocab_size": 5000'))
     caution = find_cautions(read_runs([str(one), str(other)]))[0]
     assert "different vocabularies (one: 4,000 tokens, other: 5,000 tokens)" in caution
+
+
+def test_runs_of_one_vocabulary_are_not_told_apart_because_the_data_of_one_are_gone(tmp_path, training_set):
+    one = make_run(tmp_path / "one", train_data=str(training_set))
+    other = make_run(tmp_path / "other", train_data=str(tmp_path / "gone"))
+    assert not any("vocabular" in line for line in find_cautions(read_runs([str(one), str(other)])))
 
 
 def test_an_axis_does_not_zoom_into_noise(tmp_path):

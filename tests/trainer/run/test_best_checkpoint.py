@@ -151,6 +151,17 @@ def test_a_resumed_run_ends_with_the_best_checkpoint_of_an_uninterrupted_one(fin
         assert tensors(tmp_path / "run", number) == tensors(tmp_path / "whole", number)
 
 
+def test_a_resumed_run_warns_if_the_best_was_measured_on_other_examples(finetune, tmp_path):
+    assert finetune(*FEW, "--steps-this-run=3").status == 0
+    same = finetune(*FEW, "--resume", "--steps-this-run=1")
+    fewer = finetune(*FEW, "--resume", "--steps-this-run=1", "--eval-examples=8")
+    assert "so far" not in same.err
+    told = (
+        "the best acc so far, 0.9, was measured on other examples: eval_examples was not given, and is 8 now"
+    )
+    assert f"warning: {told}" in fewer.err
+
+
 def test_an_evaluation_that_a_signal_cut_short_counts_after_the_resume(finetune, tmp_path, monkeypatch):
     """The checkpoint was written without its evaluation, and is written again with it."""
     measure = Evaluation.measure

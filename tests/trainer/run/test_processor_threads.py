@@ -150,9 +150,18 @@ def test_updates_that_take_much_longer_than_their_processor_time_are_told_once(m
     )
 
 
+def test_waiting_for_the_first_batch_is_not_blamed_on_other_programs(monkeypatch, two_cores):
+    watched = Watched(monkeypatch)
+    watched.update(30.0, 1.0)
+    for _ in range(20):
+        watched.update(1.0, 1.0)
+    assert watched.said == []
+
+
 def test_with_one_thread_there_is_no_number_to_set(monkeypatch, one_thread):
     watched = Watched(monkeypatch)
-    watched.update(20.0, 5.0)
+    for _ in range(2):
+        watched.update(20.0, 5.0)
     (line,) = watched.said
     assert line.endswith("; end some of them, or give this run cores of its own")
 
@@ -165,7 +174,8 @@ def test_nothing_is_told_of_an_idle_machine_of_workers_or_of_an_accelerator(
     monkeypatch, seconds, worked, where
 ):
     watched = Watched(monkeypatch, **where)
-    watched.update(seconds, worked)
+    for _ in range(2):
+        watched.update(seconds, worked)
     assert watched.said == []
 
 

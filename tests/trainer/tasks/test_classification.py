@@ -33,8 +33,8 @@ from trainer.tasks.classification.reading import (
     convert_labels,
     find_labels,
     read_pairs,
-    read_rows,
 )
+from trainer.tasks.classification.table import read_rows
 from trainer.tasks.data_file import DataFile, read_file
 from trainer.tasks.feature_set import format_json_line
 from trainer.tasks.names import find_task_name

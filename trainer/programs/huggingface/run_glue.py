@@ -13,7 +13,8 @@ from bertdata.sources.delimited import RowReader, find_delimiting
 from trainer.programs.huggingface.training_arguments import check_files, make_training_keys
 from trainer.programs.machine import is_local_file
 from trainer.programs.translated_command import TranslatedCommand
-from trainer.tasks.classification.reading import are_scores, read_rows
+from trainer.tasks.classification.reading import are_scores
+from trainer.tasks.classification.table import read_rows
 from trainer.tasks.data_file import read_file
 
 _TASKS = {"sst2": "sst-2", "stsb": "sts-b"} | {

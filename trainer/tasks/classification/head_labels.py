@@ -8,7 +8,7 @@ SINGLE_LABEL = "single_label_classification"
 PROBLEMS = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 """Values that problem_type can have in transformers' config.json."""
 
-MOST_SHOWN = 20
+_MOST_SHOWN = 20
 """Largest number of labels that are listed in a message. Of further labels only the number is shown."""
 
 
@@ -48,8 +48,13 @@ def make_default_label_names(rows: int) -> tuple[str, ...]:
 
 def list_labels(labels: Sequence[str]) -> str:
     """Return the labels as text. If there are more than 20, the others are only counted."""
-    more = [f"{len(labels) - MOST_SHOWN} more"] if len(labels) > MOST_SHOWN else []
-    return ", ".join([*map(quote_label, labels[:MOST_SHOWN]), *more])
+    return join_first([quote_label(label) for label in labels])
+
+
+def join_first(texts: Sequence[str]) -> str:
+    """Return the texts with commas between them. If there are more than 20, the others are only counted."""
+    more = [f"{len(texts) - _MOST_SHOWN} more"] if len(texts) > _MOST_SHOWN else []
+    return ", ".join([*texts[:_MOST_SHOWN], *more])
 
 
 def quote_label(label: str) -> str:

@@ -13,7 +13,7 @@ from bertdata.dataset.label_counts import Frequencies, quote_baseline
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import InputError
 from bertdata.examples.columns import Array
-from trainer.tasks.classification.head_labels import MOST_SHOWN, quote_label
+from trainer.tasks.classification.head_labels import join_first, quote_label
 from trainer.tasks.classification.presets import ClassificationTask
 from trainer.tasks.data_file import DataFile
 
@@ -177,8 +177,7 @@ def describe_labels(task: ClassificationTask, found: Labels) -> str:
     names = task.labels or ()
     counts = np.bincount(np.asarray(found), minlength=len(names)).tolist()
     told = [f"{number} {quote_label(names[number])} ({counts[number]})" for number in range(len(names))]
-    more = [f"{len(told) - MOST_SHOWN} more"] if len(told) > MOST_SHOWN else []
-    return f"labels by number: {', '.join([*told[:MOST_SHOWN], *more])}"
+    return f"labels by number: {join_first(told)}"
 
 
 def read_all_labels(task: ClassificationTask, data: OpenedDataset) -> Array:
