@@ -41,7 +41,7 @@ _LINES_LOOKED_AT = 100
 
 @dataclass(frozen=True, slots=True)
 class Delimiting:
-    """How a file is split into rows and fields.
+    """Rules by which a file is split into rows and fields.
 
     separator: character between two fields.
     quoting: "csv" or "none". The text at the top of this file describes both.

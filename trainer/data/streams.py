@@ -58,7 +58,7 @@ _MACHINE = 8  # number of neighbouring micro-batches that get neighbouring strea
 
 
 class Reading(NamedTuple):
-    """How the files of a dataset are read. The order of the examples depends on it.
+    """Way in which the files of a dataset are read. The order of the examples depends on it.
 
     open_files: number of files that are read at the same time. With chunks, it is the number of streams.
     chunk_rows: number of consecutive rows of a file that are decoded and shuffled together. 0: the whole
@@ -392,7 +392,7 @@ class StreamDealer(Dealer):
 
     @cached_property
     def parts(self) -> Array:
-        """For each group of this worker, the part of an update that it gets."""
+        """Part of an update that each group of this worker gets."""
         groups = self.micro_batches // self.group
         own = np.unique(np.arange(self.rank, self.micro_batches, self.world_size) // self.group)
         # The groups of a machine's workers stay neighbours. For example, 16 groups of one micro-batch with 8

@@ -28,7 +28,8 @@ class Stopping:
         self._is_save_asked = False
 
     asked_at: float | None = None
-    """When the workers were asked to stop, by this machine's monotonic clock. None if they were not."""
+    """Time at which the workers were asked to stop, by this machine's monotonic clock. None if they were not.
+    """
 
     def request(self) -> None:
         """Ask all workers to stop. A signal handler may call this, because it takes no lock."""
