@@ -261,7 +261,7 @@ class OpenedDataset:
 
     @contextmanager
     def _open_file(self, shard: Shard) -> Iterator[BinaryIO]:
-        """Context manager that checks the md5 of a shard's file and opens the file.
+        """Return a context manager that checks the md5 of a shard's file and opens the file.
 
         A remote file is downloaded to a temporary file first. At the end of the block, ShardError is raised
         if a local file was written to while it was open, because other bytes may then have been read than

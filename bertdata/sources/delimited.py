@@ -67,7 +67,7 @@ class Row(NamedTuple):
 
 
 class RowReader:
-    """Reads the rows of a file. A reader can be iterated over only once.
+    """Reader of the rows of a file. A reader can be iterated over only once.
 
     Bytes that are not UTF-8 become lone surrogates (Python's error handler "surrogateescape").
 

@@ -318,7 +318,7 @@ class StretchRows(NamedTuple):
 
 
 class StreamIndex:
-    """Finds the file and the row of a place in an epoch that is divided into streams.
+    """Object that finds the file and the row of a place in an epoch that is divided into streams.
 
     epoch: the files of each stream.
     run: number of rows that a stream provides in a turn.
@@ -385,7 +385,7 @@ def rank_by_reversed_digits(count: int) -> Array:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StreamDealer(Dealer):
-    """Divides the rows of each update among the micro-batches so that a worker needs few streams.
+    """Object that divides the rows of each update among the micro-batches so that a worker needs few streams.
 
     order: a StreamOrder.
     """

@@ -97,7 +97,7 @@ class LogFiles:
 
 
 class Uploader:
-    """Uploads checkpoints and logs of a run from its working directory, in a thread.
+    """Uploader of checkpoints and logs of a run from its working directory, in a thread.
 
     folder: the working directory.
     url: directory of the run in the store.

@@ -17,8 +17,8 @@ from trainer.errors import StopRequested
 
 
 class Stopping:
-    """Makes all workers stop, or save a checkpoint, at the same point after one of them has received a
-    signal.
+    """Object that makes all workers stop, or save a checkpoint, at the same point after one of them has
+    received a signal.
 
     This class is for a single worker, which stops or saves at its next check.
     """

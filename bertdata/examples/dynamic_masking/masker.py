@@ -52,7 +52,7 @@ class DrawnMasks:
 
 
 class Masker:
-    """Draws new masks for loaded examples whose ids belong to one vocabulary. It can be pickled.
+    """Object that draws new masks for loaded examples whose ids belong to one vocabulary. It can be pickled.
 
     first_epoch: the number of the first epoch in a training run, 0 or 1.
     """
