@@ -216,7 +216,7 @@ def _check_dump(flags: argparse.Namespace) -> None:
 
 @contextmanager
 def plan_from_flags(flags: argparse.Namespace) -> Iterator[CreatePlan]:
-    """Context manager that gives the plan of the shards, made from the flags and the settings file.
+    """Return a context manager that gives the plan of the shards, made from the flags and the settings file.
 
     The settings file also fills in ``flags.text_request``. If the body of the ``with`` statement raises a
     SettingsError about a setting that the file contains, the error gets the line number in the file.

@@ -18,7 +18,7 @@ WORKER_DIED = "Channel closed prematurely"
 
 @contextmanager
 def add_path_to_errors(path: str) -> Iterator[None]:
-    """Context manager that adds the path of the processed file to an exception.
+    """Return a context manager that adds the path of the processed file to an exception.
 
     An exception that is a BertDataError is not changed, because its message contains the path already.
     """

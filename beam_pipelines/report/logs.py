@@ -14,7 +14,7 @@ from bertdata.io.terminal import say_text
 
 @contextmanager
 def show_warnings(stream: TextIO | None = None) -> Iterator[None]:
-    """Context manager that prints this package's warnings while its block runs.
+    """Return a context manager that prints this package's warnings while its block runs.
 
     If several warnings differ only in file name or numbers, only the first is printed at once. A line at the
     end says how many were similar. Each process counts its own warnings.

@@ -49,7 +49,8 @@ class FinishedShards:
 
 @contextmanager
 def show_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
-    """Context manager that shows a progress bar while its block runs, if standard error is a terminal.
+    """Return a context manager that shows a progress bar while its block runs, if standard error is a
+    terminal.
 
     The bar shows finished shards, tokens per second and remaining time.
 

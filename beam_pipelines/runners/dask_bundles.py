@@ -141,7 +141,7 @@ class _Receivers(defaultdict[str | None, _Receiver]):
 
 @contextmanager
 def _collect_metrics(label: str) -> Iterator[MetricsContainer]:
-    """Context manager that collects the Beam metrics which this thread counts while its block runs.
+    """Return a context manager that collects the Beam metrics which this thread counts while its block runs.
 
     label: name of the stage that the metrics belong to.
     """
@@ -157,7 +157,7 @@ def _collect_metrics(label: str) -> Iterator[MetricsContainer]:
 
 @contextmanager
 def _collect_warnings() -> Iterator[list[str]]:
-    """Context manager that collects the warnings which this thread logs while its block runs.
+    """Return a context manager that collects the warnings which this thread logs while its block runs.
 
     They are sent to the launching process, which prints them.
     """

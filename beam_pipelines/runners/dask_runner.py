@@ -118,7 +118,7 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
 
 @contextmanager
 def _block_interrupts_in_children() -> Iterator[None]:
-    """Context manager that makes processes started in its block ignore Ctrl-C (SIGINT).
+    """Return a context manager that makes processes started in its block ignore Ctrl-C (SIGINT).
 
     Otherwise each of them would print a traceback. This process still receives the signal and stops the
     others.

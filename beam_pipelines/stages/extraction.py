@@ -48,7 +48,8 @@ PageReport = tuple[ExtractReport, tuple[str, ...]]
 """The report on all pages of the dump, and the ids of the pages that were left out because of errors."""
 
 Entry = FileEntry | PageReport | str
-"""What the manifest of the articles is made from: a file's entry, the report on the pages, or the dump's md5.
+"""Piece of information for the manifest of the articles: a file's entry, the report on the pages, or the
+dump's md5.
 """
 
 

@@ -18,7 +18,7 @@ from bertdata.text.settings import RUN_COUNTERS
 _LOGGER = logging.getLogger(__name__)
 
 Entry = tuple[int, TextInput] | FileEntry
-"""What the manifest of the text parts is made from.
+"""Piece of information for the manifest of the text parts.
 
 It is (file number, TextInput) for an input file, or FileEntry for a file that was written.
 """

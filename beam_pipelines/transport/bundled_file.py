@@ -23,7 +23,7 @@ class BundledFile(str):
         arguments.
         """
         path = str(self)
-        # The path is a directory of a model. Only its tokeniser is sent, as a single tokenizer.json.
+        # If the path is a directory of a model, only its tokeniser is sent, as a single tokenizer.json.
         if storage.is_directory(path):
             return _unpack, (TOKENIZER_NAME, read_tokenizer_bytes(path))
         return _unpack, (storage.get_base_name(path), storage.read_bytes(path))

@@ -19,7 +19,7 @@ from bertdata.io.terminal import NOTHING_WRITTEN, say
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardPreview:
-    """What a run would do with one shard.
+    """Forecast of what a run would do with one shard.
 
     why: reason for writing the shard or for leaving it out. None means that the shard would be kept.
     text_bytes: size of the input text. It is 0 if the text does not exist yet. In a global shuffle, each
@@ -41,7 +41,7 @@ class ShardPreview:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preview:
-    """What a run would do with each shard of one dataset directory."""
+    """Forecast of what a run would do with each shard of one dataset directory."""
 
     target: Target
     shards: tuple[ShardPreview, ...]

@@ -18,7 +18,7 @@ from bertdata.shards.framing import FrameCounter
 from bertdata.shards.packed.packs import PackReader
 
 Depth = Literal["size", "bytes", "counted", "examples"]
-"""How thoroughly a shard is compared with its manifest entry.
+"""Thoroughness with which a shard is compared with its manifest entry.
 
 size compares only the size of the file. bytes also compares its md5. counted also compares the number of its
 examples or packed rows. examples compares only the md5 of its examples, which does not depend on the file

@@ -28,7 +28,7 @@ _PAIR_LABELS = 2
 
 
 class Frequencies(NamedTuple):
-    """How often each label occurs.
+    """Number of occurrences of each label.
 
     counts: number of occurrences, indexed by label.
     """

@@ -41,7 +41,7 @@ _Files = list[tuple[FoundShard, int, int | None]]
 _Contents = tuple[list[tuple[str, ShardLayout]], _Files, int | None, int]
 
 Split = Literal["training", "test"]
-"""Which files to read of a dataset that has both training files and held-out test files."""
+"""Choice of the files to read of a dataset that has both training files and held-out test files."""
 
 _THREADS = 8  # number of threads that open files; they mostly wait for the file system
 _ROWS = 4096
@@ -114,7 +114,7 @@ class OpenedDataset:
 
     @property
     def examples_before(self) -> tuple[int, ...]:
-        """For each shard, the number of examples in the shards before it.
+        """Number of examples in the shards before each shard.
 
         In a mixture, only shards of the same source are counted.
         """
@@ -261,7 +261,7 @@ class OpenedDataset:
 
     @contextmanager
     def _open_file(self, shard: Shard) -> Iterator[BinaryIO]:
-        """Context manager that checks the md5 of a shard's file and opens the file.
+        """Return a context manager that checks the md5 of a shard's file and opens the file.
 
         A remote file is downloaded to a temporary file first. At the end of the block, ShardError is raised
         if a local file was written to while it was open, because other bytes may then have been read than

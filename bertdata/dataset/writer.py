@@ -65,7 +65,7 @@ class Dataset:
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """Context manager for the time in which a run writes to the directory.
+        """Return a context manager for the time in which a run writes to the directory.
 
         It locks the directory and claims it by storing the dataset's plan in it. If the run fails before a
         shard is finished, the plan is removed again.
@@ -76,7 +76,7 @@ class Dataset:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Context manager that locks the directory against other runs, without storing a plan in it."""
+        """Return a context manager that locks the directory against other runs. It stores no plan there."""
         self.refuse_others()
         with self.commit.locked():
             yield
@@ -140,7 +140,7 @@ class Dataset:
 
     @contextmanager
     def open_shard(self, name: str) -> Iterator[BinaryIO]:
-        """Context manager that opens a shard for writing.
+        """Return a context manager that opens a shard for writing.
 
         The file gets its name only if the block ends without an error.
         """

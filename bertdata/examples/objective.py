@@ -38,7 +38,7 @@ _MODEL_INPUTS = {"input_ids": _MODEL_ROW, "attention_mask": {**_MODEL_ROW, "as":
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
-    """What ObjectiveCounts needs to know about a dataset to compute statistics from its counts.
+    """Facts about a dataset that ObjectiveCounts needs to compute statistics from its counts.
 
     layout: shape of the dataset's records.
     examples: number of examples.

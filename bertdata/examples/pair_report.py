@@ -17,7 +17,7 @@ from bertdata.records import ExampleBatch, ShardLayout
 
 
 class PairWords(NamedTuple):
-    """How to show the label of a pair.
+    """Words that show the label of a pair.
 
     name: what the label is about.
     zero: word for the label 0.

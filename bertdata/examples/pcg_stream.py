@@ -14,7 +14,7 @@ _MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645
 _CHEAP_MULTIPLIER = 0xDA942042E4DD58B5
 _POOL = 4
 _MANY = 10_000
-"""If the population is larger than this, ``choice`` may shuffle it instead of drawing item by item.
+"""Largest population from which ``choice`` always draws item by item. It may shuffle a larger one instead.
 
 NumPy's Generator does so if more than a 50th of the population is chosen.
 """

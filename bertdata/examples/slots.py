@@ -55,7 +55,7 @@ def find_pad_position(features: FieldValues, fields: Fields, batch_type: type[Ex
 
 @dataclass(frozen=True, slots=True)
 class _Slots:
-    """Which position of an example is stored in which slot.
+    """Assignment of an example's positions to the slots in which they are stored.
 
     masked: positions in the slots from 0 on.
     others: positions in the slots from ``room`` on.

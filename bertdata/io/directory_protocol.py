@@ -143,10 +143,11 @@ class Commit:
             raise
 
     def claim(self) -> None:
-        """Write the plan (the settings) into the directory, or check that an unfinished run there has the
-        same plan.
+        """Write the plan (the settings) into the directory, after checking that no run with another plan has
+        used it.
 
-        Raises DatasetError if the directory belongs to a different plan.
+        Temporary files that a stopped run left there are deleted. Raises DatasetError if the directory
+        belongs to a different plan, or has no plan and holds other files.
         """
         self.refuse_others()
         storage.make_directory(self.unfinished)
@@ -321,7 +322,8 @@ class Commit:
                 self.release()
 
     def give_up(self) -> None:
-        """Let runs with other settings use the directory, unless this run has finished an output file in it.
+        """Let runs with other settings use the directory, unless it has a finished output file or a scratch
+        file.
 
         The plan is removed together with ``unfinished/``. A directory that an earlier run had finished is
         still a finished directory afterwards.

@@ -41,7 +41,7 @@ def compute_metadata(plan: PackPlan) -> dict[str, Any]:
 
 
 def find_top_strategies(plan: PackPlan) -> list[int]:
-    """Return which eight full patterns are used by most rows, as indices into Habana's list of patterns.
+    """Return the eight full patterns with the most rows, as indices into Habana's list of patterns.
 
     A full pattern is a combination of lengths that fills a row. The list has them in lexical order. If a row
     is not full, its padding counts as another example. Among equally used patterns the higher index comes

@@ -106,7 +106,7 @@ def open_input_dataset(
 
     vocabulary: path or name of the vocabulary. None takes the dataset's own.
     unverified: True accepts files of any program without a manifest. They need a vocabulary.
-    objective: an objective of the user, as package.module:NAME, to import if the examples have it.
+    objective: an objective of the user, as package.module:NAME, which the examples may have. It is imported.
 
     The errors are those of ``reader.open_dataset``.
     """
@@ -203,7 +203,7 @@ def _make_tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> Setti
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LengthCounts:
-    """How many examples of each length a shard has.
+    """Counts of a shard's examples by their length.
 
     histogram: number of examples by length.
     masks: largest number of masked positions of an example, by length. None if the lengths were read from a

@@ -13,7 +13,7 @@ from bertdata.records import ShardLayout
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackJob:
-    """What every task needs to know to write a packed dataset. It can be pickled for worker processes.
+    """Everything that a task needs to know to write a packed dataset. It can be pickled for worker processes.
 
     dataset: the packed dataset, to which finished shards are added.
     layout: record layout of the packed rows.

@@ -30,7 +30,7 @@ MAX_ROW_LENGTH = 1024
 """The longest row that this method accepts. The program has about max_seq_length ** 2 / 12 variables."""
 
 COST = 1000.0
-"""What a row costs in the linear program.
+"""Cost of a row in the linear program.
 
 The tolerances of the solver HiGHS are absolute, so a larger cost makes the solution relatively more exact.
 """

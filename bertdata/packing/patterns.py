@@ -54,9 +54,7 @@ def read_pattern_lengths(pattern: npt.NDArray[np.int64]) -> Lengths:
 
 
 Slots = dict[Lengths, int]
-"""How many rows there are for each combination of slots. A key has the lengths of a row's slots,
-ascending.
-"""
+"""Number of rows for each combination of slots. A key has the lengths of a row's slots, ascending."""
 
 
 def fill_slots(slots: Slots, histogram: Histogram, most: int, *, hand_down: bool) -> PackPlan:

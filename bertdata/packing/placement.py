@@ -94,7 +94,7 @@ def _list_runs(plan: PackPlan) -> list[_Run]:
 
 
 class Numbering:
-    """Numbers the examples of each length: an example gets its index among all examples of its length.
+    """Numbering of the examples of each length: an example gets its index among all examples of its length.
 
     before: for each length, the number of examples of this length in earlier shards.
     """

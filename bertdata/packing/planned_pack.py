@@ -93,7 +93,9 @@ class PlannedPack:
 
     @property
     def cuts(self) -> RowCuts:
-        """Which rows belong to which shard, and which rows of a shard are in memory together."""
+        """The division of the rows into shards, and of each shard into buckets of rows that are in memory
+        together.
+        """
         return divide_rows(
             self.plan.rows,
             self.plan.max_seq_length,

@@ -21,7 +21,7 @@ ROWS_PER_SHARD = {"habana": 4480, "graphcore": 500_000}
 
 @dataclass(frozen=True)
 class RowCuts:
-    """Which of the rows 0 to n - 1 belong to which shard. A shard is further divided into buckets.
+    """Division of the rows 0 to n - 1 into shards. Each shard is further divided into buckets.
 
     starts: the first row of each shard, followed by n.
     bucket_rows: most rows in a bucket, which is a range of rows that a process has in memory.

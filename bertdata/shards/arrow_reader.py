@@ -27,7 +27,7 @@ from bertdata.shards.protocol import ShardReader
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 
 MASKED_SHARE = 0.15
-"""If a file's examples have no masks, the layout allows masks for this share of the longest example's ids.
+"""Share of the longest example's ids for which the layout allows masks if a file's examples have none.
 
 Masks may be drawn later, while the file is read. ``create`` uses the same share.
 """

@@ -16,7 +16,7 @@ from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadRequest:
-    """What the caller knows about a shard that is to be read, but that the file itself may not say.
+    """Facts about a shard to be read that the caller knows, but that the file itself may not say.
 
     name: path of the shard, for errors and to find files next to it.
     engine: the C++ kernel or its pure-Python version. None means the kernel if it is available.
@@ -47,8 +47,8 @@ class Container:
     """Name of the container in manifests and for --format. It is also the file name ending of new files."""
 
     form: ClassVar[OutputFormat]
-    """How the command-line tools describe a file of this container as output. Only containers that ``create``
-    writes have it.
+    """Description of a file of this container as output, for the command-line tools. Only containers that
+    ``create`` writes have it.
     """
 
     ending: ClassVar[str] = ""

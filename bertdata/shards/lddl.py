@@ -293,7 +293,9 @@ class _PairAttributes:
 
 
 class WordConverter:
-    """Converts the ids of a vocabulary to LDDL's text, which is words separated by spaces, and back."""
+    """Object that converts the ids of a vocabulary to LDDL's text, which is words separated by spaces, and
+    back.
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._words = vocabulary.words

@@ -109,7 +109,7 @@ class ParquetInput:
 
 
 class SinkFile:
-    """Makes a sink usable as a file for pyarrow. It counts the bytes, and never closes the sink."""
+    """Sink in the form of a file for pyarrow. It counts the bytes, and never closes the sink."""
 
     closed = False
 

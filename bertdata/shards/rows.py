@@ -20,7 +20,7 @@ LARGEST_ID = 2**31 - 1  # the largest id that HDF5 and Parquet shards can store,
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordCheck:
-    """Raises ShardError for faulty examples of a batch. The error names the shard and the record.
+    """Object that raises ShardError for faulty examples of a batch. The error names the shard and the record.
 
     name: the shard.
     first: number of the batch's first record.

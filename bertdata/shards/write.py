@@ -29,7 +29,7 @@ BIN_BATCH = 4096
 
 
 class CountingWriter:
-    """Writes to a shard writer, counts examples, tokens and masks, and computes the content md5.
+    """Object that writes to a shard writer, counts examples, tokens and masks, and computes the content md5.
 
     on_batch: function that is called with each batch, for example to collect the examples' lengths.
     """

@@ -41,7 +41,7 @@ _LINES_LOOKED_AT = 100
 
 @dataclass(frozen=True, slots=True)
 class Delimiting:
-    """How a file is split into rows and fields.
+    """Rules by which a file is split into rows and fields.
 
     separator: character between two fields.
     quoting: "csv" or "none". The text at the top of this file describes both.
@@ -67,7 +67,7 @@ class Row(NamedTuple):
 
 
 class RowReader:
-    """Reads the rows of a file. A reader can be iterated over only once.
+    """Reader of the rows of a file. A reader can be iterated over only once.
 
     Bytes that are not UTF-8 become lone surrogates (Python's error handler "surrogateescape").
 

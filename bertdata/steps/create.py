@@ -276,7 +276,7 @@ def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> lis
 
 
 class _ShardProgress:
-    """Reports the progress of a run in bytes of text, of finished parts and of parts in work."""
+    """Callback that reports a run's progress in bytes of text, of finished parts and of parts in work."""
 
     def __init__(self, progress: OnProgress, total: int, all_shards: int) -> None:
         self._progress = progress

@@ -247,7 +247,7 @@ def _has_whole_part(sizes: list[int]) -> bool:
 
 
 class _PartMaker:
-    """Creates the first text part. The text of files that do not change between days is cached."""
+    """Maker of the first text part. The text of files that do not change between days is cached."""
 
     def __init__(self, files: int, load_splitter: LoadSplitter) -> None:
         self._files = files

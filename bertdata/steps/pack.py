@@ -87,7 +87,7 @@ def find_pack_source(request: PackRequest, settings: PackSettings) -> InputDatas
 
 
 class _CountingProgress:
-    """Reports progress while the lengths of the examples are read."""
+    """Callback that reports progress while the lengths of the examples are read."""
 
     def __init__(self, progress: OnProgress, shards: int) -> None:
         self._progress, self._shards, self._done = progress, shards, 0
@@ -99,7 +99,7 @@ class _CountingProgress:
 
 
 class _WritingProgress:
-    """Reports progress while examples are sorted, and then while shards are written."""
+    """Callback that reports progress while examples are sorted, and then while shards are written."""
 
     def __init__(self, progress: OnProgress, planned: PlannedPack) -> None:
         self._progress = progress

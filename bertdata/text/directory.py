@@ -56,7 +56,7 @@ class DirectorySettings(Protocol):
 
 
 class DirectoryPlan(Protocol):
-    """What a run of ``segment`` will read and write, known before the run starts.
+    """Plan of a run of ``segment``: its inputs and outputs, known before the run starts.
 
     inputs: names of the input files, as the manifest lists them.
     kinds: kind of each input file, such as "articles" or "text".

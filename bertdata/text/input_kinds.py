@@ -28,7 +28,7 @@ from bertdata.text.reading import (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputKind:
-    """How input files of one kind are read.
+    """A kind of input files, with the functions that read them.
 
     ``paragraphs`` and ``format`` take a file's bytes and its name, and raise InputError for a faulty file.
 

@@ -24,7 +24,7 @@ NumberedFile = tuple[int, str, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextPlan:
-    """What can be known about a run before it starts, from the names and sizes of its input files.
+    """Facts about a run that are known before it starts, from the names and sizes of its input files.
 
     names: names of the parts, or of the training shards followed by the test shards.
     part_of: index of each file's part in ``names``. Empty for the recipe nvidia, which distributes single

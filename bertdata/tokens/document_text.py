@@ -74,7 +74,7 @@ def compute_word_starts(word_ids: Sequence[int | None]) -> bytes:
 
 
 class DocumentsBuilder:
-    """Builds a Documents object from the token ids of one document after another."""
+    """Object that builds a Documents object from the token ids of one document after another."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary

@@ -28,7 +28,7 @@ class TooMuchGrowth(Exception):
 
 
 class GrowthMeter:
-    """Checks that the normaliser of a tokenizer.json does not make a text too long.
+    """Object that checks that the normaliser of a tokenizer.json does not make a text too long.
 
     normalizer: the normaliser, as parsed from the file.
     load: function that turns one step of the normaliser into a Python function from text to text.

@@ -127,8 +127,8 @@ def count_separators(processor: Any) -> int:
 
 
 def _count_separators_in(processor: Any) -> Iterator[int]:
-    """For each step of a post-processor that puts separators between two texts, yield the number of
-    separators.
+    """Yield the number of separators for each step of a post-processor that puts separators between two
+    texts.
     """
     if not isinstance(processor, Mapping):
         return

@@ -157,7 +157,7 @@ class WordPieceJsonTokenizer:
 
 
 class _JoinedDocuments:
-    """Builds a Documents object from the documents of several tokenisers."""
+    """Object that builds a Documents object from the documents of several tokenisers."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._unknown = vocabulary.role("unk")

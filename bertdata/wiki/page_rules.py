@@ -47,7 +47,7 @@ class PageRules(NamedTuple):
 
     @contextmanager
     def limit_page(self, page_id: str, title: str) -> Iterator[None]:
-        """While a block of code works on a page, limit the CPU time.
+        """Limit the CPU time while a block of code works on a page.
 
         This has no effect outside a worker process.
 

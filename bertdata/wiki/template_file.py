@@ -32,7 +32,7 @@ _PIECE_BYTES = 1 << 20
 
 
 class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
-    """Collects template definitions in the order of the dump, and writes the template file.
+    """Object that collects template definitions in the order of the dump, and writes the template file.
 
     If the definitions are large, they are collected in a temporary file.
     """

@@ -11,7 +11,7 @@ BIASES = {
     "use_qkv_bias": ("attention.self.query", "attention.self.key", "attention.self.value"),
     "use_attention_projection_bias": ("attention.output.dense",),
 }
-"""For each key of the model configuration, the layers that lack a bias if the key is false."""
+"""Layers that lack a bias if a key of the model configuration is false, by this key."""
 
 
 def list_missing_biases(config: ModelConfig, heads: bool) -> dict[str, int]:
@@ -69,7 +69,7 @@ def advise_on_biases(lost: Iterable[str]) -> str:
 
 
 def _find_bias_key(name: str) -> str | None:
-    """Return the key that says whether the model has this bias. None for a tensor that every model has."""
+    """Return the key that says whether the model has this bias. None for a tensor that is no such bias."""
     if name == WORD_BIAS:
         return "use_prediction_bias"
     found = (key for key, parts in BIASES.items() if any(name.endswith(f".{part}.bias") for part in parts))

@@ -32,8 +32,8 @@ HEADS = ("cls.", "qa_outputs.", "classifier.")
 """Prefixes of the heads' tensors: pre-training, SQuAD, classification."""
 
 OPTIONAL = (*HEADS, "bert.pooler.", "boundary.")
-"""Prefixes of the heads and the pooler. A checkpoint may lack tensors of these heads, or have such tensors
-when the model has none.
+"""Prefixes of the tensors of heads and the pooler. A checkpoint may lack such tensors, or have them although
+the model has none.
 """
 
 MOST_UPDATES = 1 << 53

@@ -65,7 +65,7 @@ class State:
     data: str | None = None  # digest of the dataset that position refers to
     seed: int
     open_files: int
-    # size of the chunks in which files are read, or 0 if they are read whole (trainer.data.streams)
+    # rows of the chunks in which files are read, or 0 if they are read whole (trainer.data.streams)
     chunk_rows: int = 0
     optimiser: str
     task: str = ""  # name of the learned task. "" if unknown, in converted or older checkpoints
@@ -98,7 +98,7 @@ class State:
 
     @property
     def update_number(self) -> UpdateNumber:
-        """Number of the next update, in this phase and overall."""
+        """Number of the next update in this phase, with the offset for its seed."""
         return UpdateNumber(self.phase, self.step, self.phase_start + self.step)
 
 
@@ -119,7 +119,7 @@ def make_initial_state(
     task: name of the task to learn.
     longest: token ids in the longest sequence of the training data, or None if unknown.
     open_files: number of files that are read at the same time.
-    chunk_rows: size of the chunks in which they are read, or 0 if they are read whole.
+    chunk_rows: rows of the chunks in which they are read, or 0 if they are read whole.
     """
     return State(
         phase=config.phase,
@@ -162,7 +162,8 @@ def save_checkpoint(
 ) -> Path:
     """Write a checkpoint, then delete old checkpoints of this phase. Return the path of the new checkpoint.
 
-    keep: number of checkpoints of this phase that are left, including the new checkpoint.
+    keep: number of the newest checkpoints of this phase that are kept, including the new checkpoint. The
+        checkpoint of the best evaluation so far is kept too.
 
     The tensors must be in host memory.
     """
@@ -173,9 +174,9 @@ def save_checkpoint(
 
 
 def prune_checkpoints(output_dir: str, state: State, keep: int) -> None:
-    """Remove the oldest checkpoints of the state's phase until ``keep`` are left.
+    """Remove the checkpoints of the state's phase except the newest ``keep``.
 
-    The checkpoint of the best evaluation so far is not removed.
+    The checkpoint of the best evaluation so far is not removed either.
     """
     found = find_checkpoints(output_dir)
     old = [number for number in found if number > state.phase_start][:-keep]
@@ -279,7 +280,7 @@ def _remove_checkpoints(checkpoints: Iterable[Path]) -> None:
 
 
 class CheckpointWriter:
-    """Writes checkpoints in a daemon thread, one at a time. The thread does not keep a process alive.
+    """Writer of checkpoints in a daemon thread, one at a time. The thread does not keep a process alive.
 
     If a write fails, the exception is stored until ``wait`` returns it. The thread also calls on_failure
     immediately.
@@ -314,7 +315,8 @@ class CheckpointWriter:
 
 
 class WholeTensors:
-    """Saves, broadcasts and checks the tensors of a model of which every worker has a complete copy.
+    """Object that saves, broadcasts and checks the tensors of a model of which every worker has a complete
+    copy.
 
     Every worker must call each method. On each machine, a single worker then writes the checkpoint.
     """

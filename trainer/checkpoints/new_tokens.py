@@ -18,8 +18,8 @@ from trainer.config.model import ModelConfig
 _CONTINUES = "##"
 
 Pieces = Mapping[int, list[int]]
-"""For the id of each new token, the ids of its pieces: the known tokens into which the model's tokeniser
-splits its text.
+"""Ids of the pieces of each new token, by its id. The pieces are the known tokens into which the model's
+tokeniser splits its text.
 
 An empty list means that the new token gets the mean of all tokens' embeddings.
 """

@@ -44,7 +44,7 @@ def choose_best_checkpoint(output_dir: str) -> tuple[Path, str]:
     """Return the path of the checkpoint with which a run's best evaluation was made, and a line about it.
 
     It is the newest checkpoint, and the line is empty, if the run has no best evaluation, or if the newest
-    checkpoint is the best.
+    checkpoint is the best. If the best checkpoint is missing, it is the newest too, and the line says so.
     Raises MissingInputError if there is no checkpoint.
     """
     newest = choose_checkpoint(output_dir)
@@ -132,7 +132,10 @@ def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Ten
 
 
 def check_file(path: Path, state: State, name: str) -> str:
-    """Return the path of a checkpoint's file. CheckpointError if its md5 is not the one in state.json."""
+    """Return the path of a checkpoint's file.
+
+    CheckpointError if the file is missing, is not in state.json, or has another md5 there.
+    """
     file = path / name
     expected = state.files.get(name)
     if expected is None:

@@ -36,7 +36,7 @@ _SAID_ELSEWHERE = (
 
 def check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
     """Raise CheckpointError if the checkpoint has another model than this run, or other values of some
-    fields.
+    fields. It names the first difference.
 
     state: the checkpoint's state.
     fresh: the state that this run would have without the checkpoint.

@@ -62,7 +62,7 @@ _READINGS = {
     (False, False): "case kept",
     (False, True): "case kept without accents",
 }
-"""What messages call a tokeniser. The keys are (whether it lower-cases text, whether it strips accents)."""
+"""Text for messages about a tokeniser, by (whether it lower-cases text, whether it strips accents)."""
 
 
 def _find_casing(file: TokenizerFile) -> tuple[bool, bool] | None:

@@ -1,4 +1,4 @@
-"""Which keys the short help of a command lists, and the placeholder for a key's value, such as FILE."""
+"""Keys that the short help of a command lists, and the placeholder for a key's value, such as FILE."""
 
 from collections.abc import Mapping
 

@@ -147,7 +147,7 @@ class Config:
 
     @property
     def counts_updates(self) -> bool:
-        """Whether the number of updates is computed from a number of epochs or tokens, because ``steps`` is
+        """True if the number of updates is computed from a number of epochs or tokens, because ``steps`` is
         not set.
         """
         return self.recipe.train_tokens is not None or self.schedule.num_train_epochs is not None
@@ -159,12 +159,14 @@ class Config:
 
     @property
     def is_finetuning(self) -> bool:
-        """Whether the run fine-tunes a task instead of pre-training."""
+        """True if the run fine-tunes a task instead of pre-training."""
         return self.finetuning.is_finetuning
 
     @property
     def masking_at_load(self) -> str | None:
-        """How masks are drawn while examples are loaded, or None for the masks stored in the dataset."""
+        """Way in which masks are drawn while examples are loaded, or None for the masks stored in the
+        dataset.
+        """
         return None if self.masking.masking == "static" else self.masking.masking
 
     @property

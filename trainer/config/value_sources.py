@@ -13,7 +13,7 @@ from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import Config
 
 DEFAULT = "default"
-"""What the source of a value is called if neither the user nor the command has set the key."""
+"""Name of the source of a value if neither the user nor the command has set the key."""
 
 PRESET_KEYS = (
     *("beta1", "beta2", "optimiser_epsilon", "epsilon_in", "weight_decay", "use_debiasing", "momentum"),

@@ -47,7 +47,7 @@ reach: number of tokens on each side that a token sees. None means its whole seq
 
 
 class Sequences:
-    """Says where the sequences of a batch are, and computes attention within each of them.
+    """Object that says where the sequences of a batch are, and computes attention within each of them.
 
     This class is for flat batches. A subclass is for batches of padded rows.
 
@@ -209,7 +209,7 @@ Each type of device has a separate function.
 
 
 class Form:
-    """Makes batches from gathered examples, that is, from examples that were copied into arrays.
+    """Object that makes batches from gathered examples, that is, from examples that were copied into arrays.
 
     This class makes flat batches, padded to one of a few sizes, the budgets. A subclass makes padded rows.
     """

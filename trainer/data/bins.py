@@ -34,7 +34,8 @@ from trainer.data.padded_rows import WIDTH_STEP
 from trainer.data.windows import Window, find_lengths
 
 LEAST_WINDOW = 8192  # examples
-# number of units in a bin, so that few units have examples of two different padded widths
+# A window has at least this many units for each bin, so that few units have examples of two different padded
+# widths.
 _UNITS_OF_A_BIN = 2
 _KEPT_WINDOWS = 4
 _NOT_POSSIBLE = 1 << 62
@@ -98,7 +99,7 @@ def _find_least_padding(places: Array, widths: Array, bins: int) -> tuple[Array,
     starts[b, i]: index of the place where the last of these bins begins.
 
     places: the units at which a bin may begin, then the number of units.
-    widths: padded width of each unit.
+    widths: padded width of the units between each place and the next.
     """
     padded = np.full((bins + 1, len(places)), _NOT_POSSIBLE)
     starts = np.zeros((bins + 1, len(places)), np.int64)
@@ -189,7 +190,7 @@ class BinnedOrder(Order):
 class RowsFromBins(Rows):
     """Stored examples in the order of length bins.
 
-    SettingsError for a dataset without a file of lengths, and for a dataset with packed rows.
+    Raises SettingsError for a dataset without files of lengths, and for a dataset with packed rows.
     """
 
     bins: int = 2

@@ -30,7 +30,8 @@ A worker may need a few streams only now and then, and reading a file again from
 
 
 class Decoder:
-    """Decodes files in threads before they are needed, and remembers the lengths of their examples.
+    """Decoder of files, which works in threads before they are needed. It remembers the lengths of their
+    examples.
 
     kept_lengths: number of files whose lengths are remembered.
     """
@@ -99,7 +100,7 @@ class Decoder:
 
 
 class ChunkDecoder(Decoder):
-    """Decodes chunks of files in threads. Files that are being read stay open.
+    """Decoder of chunks of files in threads. Files that are being read stay open.
 
     Files that a manifest lists are compared with their md5 in another thread while their first chunks are
     used, because with hundreds of open files it would take long to do that before the first update. The next
@@ -178,7 +179,7 @@ class ChunkDecoder(Decoder):
 
 
 class ChunkReader:
-    """Reads the chunks of a file, usually one after the other. Several threads may use it.
+    """Reader of the chunks of a file, usually one after the other. Several threads may use it.
 
     The last chunks are kept. Reading an earlier one begins at the start of the file again.
     open_chunks: function that begins to read the file, and yields its chunks.

@@ -173,7 +173,7 @@ def pack_best_fit(lengths: Array, room: int, most: int) -> Array:
 class PackedWindow(Window):
     """The examples of a window, sorted by the packed row to which they belong.
 
-    coming: the files with the examples that follow the window. They are decoded next.
+    coming: the files, or chunks of files, with the examples that follow the window. They are decoded next.
     bounds: 0, then for each row the index of the example after its last.
     """
 

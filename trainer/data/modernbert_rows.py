@@ -94,7 +94,7 @@ class ModernBertBatch(WorkerRows):
 
 @dataclass(frozen=True, slots=True)
 class ModernBertMasks:
-    """Draws masks as ModernBERT's program does, when examples are copied into arrays."""
+    """Object that draws masks as ModernBERT's program does, when examples are copied into arrays."""
 
     masked: OpenedDataset
     counts_vary = True

@@ -60,13 +60,13 @@ class FileRows(NamedTuple):
 
     @property
     def piece(self) -> "DecodedPiece":
-        """What must be decoded for these rows."""
+        """The file and the chunk that must be decoded for these rows."""
         return self.file, self.chunk
 
 
 DecodedPiece = tuple[int, int]
-"""What is decoded at once: the number of a file, and the number of a chunk in it. It is chunk 0 if the whole
-file is decoded at once.
+"""Number of a file, and number of a chunk in it, which is decoded at once. It is chunk 0 if the whole file
+is decoded at once.
 """
 
 
@@ -153,7 +153,8 @@ class Order:
 
 
 class EpochIndex:
-    """Finds the file of an example and its index in this file, by the example's place in an epoch.
+    """Index of an epoch, which gives the file of an example and its index in this file, by its place in the
+    epoch.
 
     starts, turns: for each stretch of the epoch, in which the same queues take turns, the place and the turn
     at which it begins.
@@ -220,8 +221,8 @@ def choose_group_size(micro_batches: int, batch_size: int) -> int:
     The result is the smallest divisor of ``micro_batches`` with which a group has at least 8 micro-batches
     and 1024 examples. In groups of this size, the total numbers of tokens are nearly equal too. A worker
     decodes only the files of its groups, so its work does not grow with the number of workers. A processor
-    core decodes 90,000 to 220,000 examples of TFRecord files in a second. Each worker of 8 GPUs needs some 7
-    % of a core to decode the examples of all 8.
+    core decodes 90,000 to 220,000 examples of TFRecord files in a second. To decode the examples of all 8
+    GPUs takes each of their workers some 7 % of a core.
 
     micro_batches: number of micro-batches in an update, over all workers.
     batch_size: number of examples in a micro-batch.
@@ -285,8 +286,8 @@ class WorkerRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dealer:
-    """Divides the rows of each update among the micro-batches, and finds the rows of this worker's
-    micro-batches.
+    """Object that divides the rows of each update among the micro-batches, and finds the rows of this
+    worker's micro-batches.
 
     order: the order of the rows.
     lengths: function that returns the number of tokens of each row of a file.

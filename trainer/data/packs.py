@@ -126,7 +126,7 @@ def count_mask_slots(rows: Rows) -> int:
     tokens, masks = decode_first_sizes(rows.masks.masked if rows.masks else rows.data)
     if not masks.any():
         return 0
-    mean = float(np.max((masks - 0.5) / tokens)) * layout.max_seq_length  # mean number in a full row
+    mean = float(np.max((masks - 0.5) / tokens)) * layout.max_seq_length  # mean number of masks in a full row
     by_rate = math.ceil(mean + layout.sequences_per_row / 2) + 1
     if rows.masks is not None and rows.masks.counts_vary:
         by_rate += math.ceil(_DEVIATIONS * math.sqrt(mean))

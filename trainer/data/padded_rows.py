@@ -20,7 +20,7 @@ WIDTH_STEP = 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowForm(Form):
-    """Makes batches of padded rows with at most S ids, for devices that cannot use flat batches.
+    """Object that makes batches of padded rows with at most S ids, for devices that cannot use flat batches.
 
     slots: number of slots for masked words in a packed row. None: rows are not packed.
     width_step: rows are padded to the length of the micro-batch's longest row, rounded up to a multiple of

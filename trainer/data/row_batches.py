@@ -96,7 +96,7 @@ class RowBatch(Batch):
 
 
 class PaddedSequences(Sequences):
-    """Says where the sequences of B padded rows are, and computes attention within each of them.
+    """Object that says where the sequences of B padded rows are, and computes attention within each of them.
 
     A row has S positions, with one sequence or several packed sequences. Query, key and value are computed by
     three separate matrix products, because devices that divide the model themselves must see each linear

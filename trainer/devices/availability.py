@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Whether this machine has a device, launcher or package, and what to install if something is missing.
+    """Availability of a device, launcher or package on this machine, and what to install if something is
+    missing.
 
     there: True if it can be used.
     found: description for the user, for example versions and names of cards.

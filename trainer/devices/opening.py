@@ -27,5 +27,5 @@ def find_device(config: Config, local_rank: int = 0) -> Device:
 
 
 def set_device(config: Config, name: str) -> Config:
-    """Return the configuration with ``device`` set to this name."""
+    """Return the configuration with this name as ``device`` if the key is "auto", otherwise unchanged."""
     return config.changed(device=name) if config.run.device == "auto" else config

@@ -17,7 +17,7 @@ _WARNING = "trainer: warning: "
 
 
 class TrainingProgress(NamedTuple):
-    """How far a training run has come.
+    """Progress of a training run.
 
     step: number of the last update.
     steps: number of updates of the run.
@@ -37,7 +37,7 @@ OnTraining = Callable[[TrainingProgress], None]
 """Callback that a run calls after every ``log_every`` updates and after each evaluation."""
 
 Progress = OnTraining | Literal[False] | None
-"""How a function shows its progress.
+"""Way in which a function shows its progress.
 
 None prints the lines of the command to standard error, on a terminal with a bar. In a notebook the bar is
 part of the cell. False prints nothing. A function is called with each ``TrainingProgress``, and nothing is
@@ -88,7 +88,7 @@ class ResultLogger(Logger):
 
 @dataclass(slots=True)
 class Watched:
-    """What a run has printed and logged.
+    """Warnings and logged results of a run.
 
     logger: the logger to give to the run.
     warnings: the warnings that were printed, without their beginning.

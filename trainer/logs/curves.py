@@ -12,7 +12,7 @@ from trainer.logs.reporter import Logger, Values
 
 
 class Curves(Logger):
-    """Draws a picture of losses and accuracies from the run's tables, when all updates are made."""
+    """Logger that draws losses and accuracies from the run's tables, when all updates are made."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

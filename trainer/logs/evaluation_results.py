@@ -9,7 +9,9 @@ from trainer.logs.table_rows import parse_step, read_table
 
 
 class EvaluationResults(Logger):
-    """Writes the newest evaluation as ``key = value`` lines to eval_results.txt, as Google's trainer does."""
+    """Logger that writes the newest evaluation as ``key = value`` lines to eval_results.txt, as Google's
+    trainer does.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "eval_results.txt"

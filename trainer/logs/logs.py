@@ -35,8 +35,8 @@ table.
 
 
 class Terminal(Logger):
-    """Prints a line with numbers and remaining time for each row, a line for each evaluation, and a last
-    line.
+    """Logger that prints a line with numbers and remaining time for each row, a line for each evaluation, and
+    a last line.
     """
 
     def __init__(self, columns: Columns, steps: int, steps_of_update: int = 1) -> None:
@@ -94,8 +94,8 @@ _HABANA, _TENSORFLOW = "habana", "tensorflow"
 
 
 class Dllogger(Logger):
-    """Appends lines in the format of NVIDIA's dllogger to a file. A line is ``DLLL`` followed by a JSON
-    object.
+    """Logger that appends lines in the format of NVIDIA's dllogger to a file. A line is ``DLLL`` followed by
+    a JSON object.
 
     form: program whose names the lines use. It is one of the values of the setting json_summary_form.
     resume_step: step after which the run resumes. Lines of later steps are removed. None: a new run.
@@ -196,7 +196,7 @@ log. The columns of _AFTER_METRICS come after those of the task's metrics, the o
 
 
 class Tables(Logger):
-    """Writes training.csv and evaluation.csv, with the columns of Graphcore's programs first.
+    """Logger that writes training.csv and evaluation.csv, with the columns of Graphcore's programs first.
 
     training.csv has this trainer's further columns after Graphcore's. Unknown values are left empty. A
     resumed run appends to its tables. Results of evaluations are also written to eval_results.txt, as by

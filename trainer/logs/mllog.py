@@ -23,7 +23,7 @@ _PREFIX = ":::MLLOG "
 
 
 class Mllog(Logger):
-    """Appends MLPerf's events to a file, through the package mlperf-logging.
+    """Logger that appends MLPerf's events to a file, through the package mlperf-logging.
 
     The event ``epoch_num`` has a number of examples, as in submissions. ``step_num`` has a number of steps,
     as in the reference program. The run's status is success if an evaluation has reached the target,

@@ -119,7 +119,8 @@ class RunPlan:
 
 
 class Reporter(AbstractContextManager["Reporter"]):
-    """Averages the records of ``log_every`` updates into a row, and sends the rows to the loggers.
+    """Object that averages the records of ``log_every`` updates into a row, and sends the rows to the
+    loggers.
 
     It also sends the events that MLPerf defines: "init" until ``begin`` is called, then blocks of training
     with evaluations between them. A run that only evaluates has no events except those of evaluations.

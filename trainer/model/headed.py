@@ -102,7 +102,7 @@ class MaskedWordHead(nn.Module):
         self.project: Callable[[Tensor, Tensor, Tensor], Tensor] = F.linear
 
     def include_padding(self) -> None:
-        """From now on, let the softmax include the entries that pad the vocabulary to a multiple of 8."""
+        """Let the softmax include, from now on, the entries that pad the vocabulary to a multiple of 8."""
         self.vocab_size = -(-self.vocab_size // 8) * 8
 
     def forward(self, rows: Tensor, words: Tensor | None) -> Tensor:

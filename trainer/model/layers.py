@@ -100,8 +100,8 @@ class NormedDense(Dense):
 
 
 EVERY = -1
-"""Stands for an unlimited reach, with which a token sees its whole sequence. It is a number because PyTorch's
-custom operations cannot take None.
+"""Number that stands for an unlimited reach, with which a token sees its whole sequence. It is a number
+because PyTorch's custom operations cannot take None.
 """
 
 

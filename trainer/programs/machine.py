@@ -1,4 +1,4 @@
-"""What the translation of a command line must know about this machine: its GPUs, files and checkpoints.
+"""Facts about this machine that the translation of a command line needs: its GPUs, files and checkpoints.
 
 To print a configuration, a missing model file is replaced by the shape of a published model. A run needs the
 file.

@@ -12,7 +12,7 @@ from trainer.config.settings import DEVICE_OPTIONS, get_device_key_schemas, get_
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TranslatedCommand:
-    """What another program's command line does, expressed as configuration of this trainer.
+    """Work that another program's command line asks for, expressed as configuration of this trainer.
 
     what: the work in words, for example "both phases".
     phases: configuration keys of each phase. Fine-tuning and evaluation have a single phase.

@@ -29,7 +29,7 @@ _KEPT_COPIES = 3
 """Number of checkpoints of a run whose copies stay in the cache: those that were used last."""
 _TOKENIZER_NAMES = (VOCABULARY_NAME, TOKENIZER_NAME, CONFIGURATION_NAME)
 _ATTEMPTS = 3
-"""How often the newest checkpoint is looked for, if the run removes it during the download."""
+"""Number of times that the newest checkpoint is looked for, if the run removes it during the download."""
 _NUMBERED = re.compile(rf"(.+)/{CHECKPOINTS}/step-(\d+)/?")
 
 

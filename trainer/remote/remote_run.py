@@ -46,7 +46,7 @@ _LOST_SECONDS = 3.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RemoteRun:
-    """Where a run's files are in the store and on this machine.
+    """Places of a run's files in the store and on this machine.
 
     names: URL of each local directory that stands for a URL, for messages.
     recorded: further keys of the configuration as the user gave them, which were changed for this machine.
@@ -73,7 +73,7 @@ class RemoteRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Continuation:
-    """What a run that trains needs of the run at its URL.
+    """Checkpoint that a run which trains needs of the run at its URL.
 
     continues: False for a new run, which needs no checkpoint.
     overwrites: True if a new run may remove the checkpoints of an earlier one.
@@ -356,7 +356,7 @@ def _clear_folder(folder: Path, numbers: set[int], *, keeps_logs: bool) -> None:
 
 @contextmanager
 def _noting_signals() -> Iterator[list[float]]:
-    """In the block, signals such as SIGTERM do not end the process. Yields a list that gets their times."""
+    """Keep signals such as SIGTERM from ending the process in the block. Yield a list of their times."""
     times = list[float]()
     if threading.current_thread() is not threading.main_thread():
         yield times

@@ -9,8 +9,8 @@ from bertdata.errors import MissingExtraError, MissingInputError, StorageError
 Result = TypeVar("Result")
 
 ATTEMPTS = 6
-"""How often a request is made before its error counts. The clients of S3 and Google's store repeat each of
-their own requests too.
+"""Number of times that a request is made before its error counts. The clients of S3 and Google's store repeat
+each of their own requests too.
 """
 FIRST_PAUSE_SECONDS = 0.5
 """Pause after the first failure. Each later pause is twice as long as the one before."""

@@ -1,4 +1,4 @@
-"""What a run at a URL holds in its store: its checkpoints, whole or not, and its other files.
+"""Contents of a run at a URL in its store: its checkpoints, whole or not, and its other files.
 
 A checkpoint's ``state.json`` is uploaded last and names every other file with its md5. So a checkpoint counts
 only if ``state.json`` and all files that it names are there. What a killed upload left is never taken for a
@@ -24,7 +24,7 @@ CHECKPOINTS, STATE = "checkpoints", "state.json"
 """Names in a run's directory, as in ``trainer.checkpoints.checkpoint``."""
 _NAME = re.compile(rf"{CHECKPOINTS}/step-(\d+)/(.+)")
 _DOWNLOADS = 2
-"""How often a file is downloaded before a wrong md5 counts as damage in the store."""
+"""Number of times that a file is downloaded before a wrong md5 counts as damage in the store."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

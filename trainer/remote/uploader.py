@@ -48,7 +48,7 @@ LOOK_SECONDS = 0.5
 REST_SECONDS = 30.0
 """Seconds after an upload has failed, all attempts included, until it is tried again."""
 LAST_ROUNDS = 5
-"""How often the uploads that are left at the end of a run are tried, each with all attempts and with
+"""Number of times that the uploads left at the end of a run are tried, each with all attempts and with
 REST_SECONDS between them, until they count as failed.
 """
 
@@ -99,7 +99,7 @@ class LogFiles:
 
 
 class Uploader:
-    """Uploads checkpoints and logs of a run from its working directory, in a thread.
+    """Uploader of checkpoints and logs of a run from its working directory, in a thread.
 
     folder: the working directory.
     url: directory of the run in the store.

@@ -7,7 +7,9 @@ from trainer.logs.recorded_run import RecordedRun
 from trainer.report.run_data import iterate_datasets
 
 _FEW_EXAMPLES = 400
-"""With fewer evaluated examples there is a warning. An accuracy of 400 examples is known to 5 points."""
+"""Number of evaluated examples below which there is a warning. An accuracy of 400 examples is known to 5
+points.
+"""
 _NORMAL_95 = 1.96
 """Number of standard deviations on each side of the mean that hold 95 % of a normal distribution."""
 _SHARES_OF_EXAMPLES = ("label_accuracy", "acc", "exact_match")

@@ -24,7 +24,7 @@ _MOST_CONFUSIONS = 50
 
 
 class LabelScores(NamedTuple):
-    """How well a label was predicted.
+    """Scores of the predictions of a label.
 
     examples: number of evaluated examples that have the label.
     precision: share of the examples predicted to have the label that have it. None if there are none.

@@ -47,7 +47,7 @@ form.
 _MOST_NAMED = 5
 
 Lines = Mapping[str, str]
-"""What a worker compares with the others: values as text by their names, such as {"--seed": "1"}."""
+"""Values that a worker compares with the others, as text by their names, such as {"--seed": "1"}."""
 
 
 def check_same_settings(runtime: Runtime, phases: Sequence[Config]) -> None:

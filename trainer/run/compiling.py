@@ -16,8 +16,8 @@ Made = TypeVar("Made")
 
 
 class CompileTimes:
-    """Measures how long the model is compiled, and remembers for which sizes of micro-batches it was
-    compiled.
+    """Object that measures how long the model is compiled, and remembers for which sizes of micro-batches it
+    was compiled.
 
     The model is compiled for a size when the first micro-batch of that size arrives.
     """

@@ -26,7 +26,7 @@ from trainer.update.worker import Runtime
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MachineOutput:
-    """What the first worker of a machine has found in its output directory.
+    """Contents that the first worker of a machine has found in its output directory.
 
     used: name of a file or folder that shows that another run used the directory, or None.
     checkpoints: for each checkpoint number a digest of weights and moments, or None if the checkpoint is

@@ -35,7 +35,7 @@ _FLUSH_SECONDS = 1.0
 class PendingUpdate(NamedTuple):
     """An update that is not logged yet.
 
-    values: for loss and metrics, sums over examples and the weights to divide them by, still on the device.
+    values: sums and the weights to divide them by, for loss and metrics, still on the device.
     sequences: number of examples of the update, over all workers.
     counted: tokens, operations and slots (tokens with padding) of this worker's micro-batches.
     compile_seconds: seconds in which the model was compiled during this update, usually 0.

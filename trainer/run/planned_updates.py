@@ -106,7 +106,7 @@ class PlannedUpdates:
         return choose_reading(given, files, is_shareable=self.rows.is_shareable)
 
     def log_reading(self, loader: Loader, state: State) -> None:
-        """If open_files is auto, log how files are read, and how many of the streams each worker reads."""
+        """Log how files are read, and how many of the streams each worker reads, if open_files is auto."""
         if self.runtime.config.data.open_files != "auto":
             return
         if not state.chunk_rows:
@@ -117,7 +117,7 @@ class PlannedUpdates:
         self.runtime.log(describe_streams(files, state.open_files, state.chunk_rows, counts))
 
     def log_epochs(self, state: State) -> None:
-        """If the data are a mixture, log how many epochs of each of its sources the run has trained on."""
+        """Log how many epochs of each source the run has trained on, if the data are a mixture."""
         if self.rows.data.sources:
             log_epochs(
                 self.rows.data,

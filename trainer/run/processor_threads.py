@@ -108,7 +108,7 @@ def _list_default_threads() -> list[int]:
 
 
 class BusyProcessorWatch:
-    """Compares the time of updates with the time in which the processor worked on them.
+    """Object that compares the time of updates with the time in which the processor worked on them.
 
     Both times are those of the main thread, which takes part in all operations. Other programs that use the
     cores make the first time longer than the second. The first update is not counted, because the main thread

@@ -73,7 +73,7 @@ def _bring_start(runtime: Runtime, url: str, *, newest_only: bool) -> str:
 
 @contextmanager
 def naming_urls(runtime: Runtime) -> Iterator[None]:
-    """In the block, errors name the URLs in place of the local directories that stand for them."""
+    """Let errors in the block name the URLs in place of the local directories that stand for them."""
     try:
         yield
     except BertDataError as error:

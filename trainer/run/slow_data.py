@@ -1,4 +1,4 @@
-"""What the user can do if the device waits for data."""
+"""Advice to the user if the device waits for data."""
 
 from bertdata.io.process_pool import count_available_cores
 from trainer.config.settings import Config

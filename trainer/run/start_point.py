@@ -165,7 +165,8 @@ def load_start_from(
 
 
 class WholeModelReader:
-    """Loads checkpoints into a model that is not divided: rank 0 reads, and sends the moments to all workers.
+    """Object that loads checkpoints into a model that is not divided: rank 0 reads, and sends the moments to
+    all workers.
 
     Afterwards only rank 0 has the weights. ``load_start`` then sends them to the other workers.
     """

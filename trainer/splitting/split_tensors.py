@@ -151,7 +151,7 @@ class SplitTensors:
             prune_checkpoints(output_dir, state, runtime.config.run.keep_checkpoints)
 
     def _create_files(self, stack: ExitStack, path: Path, files: Mapping[str, Shapes]) -> str | None:
-        """On rank 0, create the checkpoint's directory with files of the final size, and return its path.
+        """Create, on rank 0, the checkpoint's directory with files of the final size, and return its path.
 
         The workers write the values into these files later.
         """
@@ -165,7 +165,7 @@ class SplitTensors:
     def _finish_checkpoint(
         self, stack: ExitStack, folder: Path, state: State, files: Mapping[str, Mapping[str, Shapes]]
     ) -> None:
-        """On rank 0, write the indexes and the state, and rename the directory to its final name.
+        """Write, on rank 0, the indexes and the state, and rename the directory to its final name.
 
         stack: closing it renames the directory.
         """

@@ -28,8 +28,8 @@ PLACE_SIZE = 200
 
 
 class SpanSlots(NamedTuple):
-    """For each of the M masked positions (slots) of a batch: its span's boundaries, and
-    its place in the span.
+    """Boundaries of the span of each of a batch's M masked positions (slots), and the slot's place in the
+    span.
 
     lefts: row of the left boundary among the batch's tokens.
     rights: row of the right boundary among the batch's tokens.

@@ -77,7 +77,7 @@ class Task(ABC):
 
     name: str
     is_fine_tuned = False
-    """Whether the task starts from a pre-trained model, with ``python -m trainer finetune``."""
+    """True if the task starts from a pre-trained model, with ``python -m trainer finetune``."""
 
     metrics: tuple[str, ...]
     columns: Columns

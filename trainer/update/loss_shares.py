@@ -15,7 +15,7 @@ from trainer.data.row_batches import RowBatch
 from trainer.update.worker import Worker
 
 _LEAST = 1e-6
-"""Smallest divisor of a loss, and smallest count of words or sequences.
+"""Smallest count of words or sequences, and smallest mean of such counts, from which a divisor is computed.
 
 A micro-batch without masked words has the loss 0, and must not cause a division by 0.
 """

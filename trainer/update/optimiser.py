@@ -47,7 +47,7 @@ class StepTensors(NamedTuple):
 
 
 class Norms:
-    """Computes norms of weights and gradients. This class is for processes that hold the whole model.
+    """Norms of weights and gradients. This class is for processes that hold the whole model.
 
     Subclasses are for a model that is divided among processes, and compute norms over all of them. With a
     subclass, each process must make the same calls in the same order.

@@ -18,10 +18,10 @@ from trainer.update.optimiser import Norms, Optimiser, Rule, StepScalars
 from trainer.update.step import Groups, OptimiserStep
 
 MOST_SKIPPED_IN_A_ROW = 20
-"""Largest number of updates in a row that may be skipped without a loss scale.
+"""Number of updates skipped in a row at which a training without a loss scale ends.
 
-With a loss scale no such limit is needed, since each skipped update makes the scale smaller, until gradients
-are finite again.
+With a loss scale no such limit is needed. Each skipped update makes the scale smaller, until gradients are
+finite again, or until the training ends at the smallest scale.
 """
 
 _DIVERGED = "the training has diverged: use another precision, or a smaller learning rate"

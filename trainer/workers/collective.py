@@ -17,8 +17,8 @@ from trainer.errors import StopRequested
 
 
 class Stopping:
-    """Makes all workers stop, or save a checkpoint, at the same point after one of them has received a
-    signal.
+    """Object that makes all workers stop, or save a checkpoint, at the same point after one of them has
+    received a signal.
 
     This class is for a single worker, which stops or saves at its next check.
     """
@@ -28,7 +28,8 @@ class Stopping:
         self._is_save_asked = False
 
     asked_at: float | None = None
-    """When the workers were asked to stop, by this machine's monotonic clock. None if they were not."""
+    """Time at which the workers were asked to stop, by this machine's monotonic clock. None if they were not.
+    """
 
     def request(self) -> None:
         """Ask all workers to stop. A signal handler may call this, because it takes no lock."""

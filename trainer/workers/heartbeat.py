@@ -90,7 +90,7 @@ class Heartbeat:
 
     @contextmanager
     def naming_lost_workers(self) -> Iterator[None]:
-        """In the block, replace errors of a library by WorkerLost if they come from a lost worker."""
+        """Replace errors of a library in the block by WorkerLost if they come from a lost worker."""
         try:
             yield
         except RuntimeError as error:

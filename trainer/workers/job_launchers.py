@@ -13,7 +13,7 @@ from bertdata.errors import SettingsError
 
 _FIRST_PORT, _PORTS = 20000, 10000  # ports below those that operating systems give to clients
 _NO_STEP = 0xFFFFFFF0
-"""From this number on, Slurm's step numbers stand for batch scripts and interactive shells instead of steps
+"""Number from which on Slurm's step numbers stand for batch scripts and interactive shells instead of steps
 that srun started.
 """
 
@@ -128,7 +128,8 @@ def find_place_in_job() -> JobPlace | None:
 
 
 def join_environment() -> None:
-    """If mpirun or srun started this worker, set torch.distributed's environment variables from theirs.
+    """Set torch.distributed's environment variables from those of mpirun or srun, if one of them started this
+    worker.
 
     Variables that are already set are not changed. Raises SettingsError if the address of rank 0 cannot be
     found.

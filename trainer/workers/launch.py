@@ -34,7 +34,7 @@ the worker's process id.
 
 
 def launch_workers(config: Config, *words: str) -> bool:
-    """If --dist is set, run the trainer's command in world_size worker processes. Return True when all are
+    """Run the trainer's command in world_size worker processes if --dist is set. Return True when all are
     done.
 
     Returns False if --dist is not set, if there is only one worker, or if a launcher has already started this
@@ -183,7 +183,7 @@ def run_as_worker() -> Iterator[None]:
 
 
 def _end_after_launcher(launcher: int) -> None:
-    """When the launcher ends, end this process too. If it trains, it saves a checkpoint first.
+    """End this process when the launcher ends. If it trains, it saves a checkpoint first.
 
     The launcher is the parent process. When a parent ends, the operating system gives the process another
     parent.

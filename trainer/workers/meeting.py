@@ -1,4 +1,5 @@
-"""How the workers of torch.distributed find each other: through a key-value store at rank 0's address.
+"""Meeting of the workers of torch.distributed, which find each other through a key-value store at rank 0's
+address.
 
 The store must be empty at each start. But when torchrun restarts its workers, it keeps the store of the
 previous start. In it, the workers would find addresses of processes that have ended, and wait for them. So at
@@ -115,7 +116,7 @@ def _check_address(address: str) -> None:
 
 @contextmanager
 def _announce_wait(line: str) -> Iterator[None]:
-    """In the block, print the line if the code takes longer than _SILENT_SECONDS."""
+    """Print the line if the code in the block takes longer than _SILENT_SECONDS."""
     timer = threading.Timer(_SILENT_SECONDS, lambda: say_error(line))
     timer.daemon = True
     timer.start()

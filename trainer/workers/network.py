@@ -18,7 +18,7 @@ _SIOCGIFADDR = 0x8915
 
 
 def set_gloo_interface(address: str) -> None:
-    """If gloo would choose an interface that cannot work, set the one that reaches rank 0's machine.
+    """Set the interface that reaches rank 0's machine, if gloo would choose one that cannot work.
 
     gloo listens at the address to which this machine's own name resolves. On many systems /etc/hosts maps the
     name to 127.0.1.1, which no other machine can reach. Workers on several machines would then wait for each

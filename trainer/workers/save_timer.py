@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def request_saves(stopping: "Stopping", seconds: float | None) -> Iterator[None]:
-    """In the block, ask all workers for a checkpoint each time that so many seconds have passed.
+    """Ask all workers for a checkpoint each time that so many seconds of the block have passed.
 
     Only one worker of a run calls this with a time. The workers then agree on the update after which they
     save, as for the signal of ``--checkpoint-signal``.

@@ -46,7 +46,7 @@ def list_ending_signals(checkpoint_signal: str) -> list[signal.Signals]:
 
 @contextmanager
 def ignoring_checkpoint_signals() -> Iterator[None]:
-    """In the block, ignore checkpoint signals while no training is under way, so that they do not end the
+    """Ignore checkpoint signals in the block while no training is under way, so that they do not end the
     process.
 
     Only the signal that is the first checkpoint signal is ignored from the beginning. The trainings in the
@@ -72,7 +72,7 @@ def ignore_checkpoint_signal(checkpoint_signal: str) -> None:
 
 @contextmanager
 def handle_training_signals(stopping: "Stopping", checkpoint_signal: str) -> Iterator[None]:
-    """In the block, ask all workers to stop, or to save a checkpoint, when a signal arrives.
+    """Ask all workers to stop, or to save a checkpoint, when a signal arrives in the block.
 
     A second Ctrl-C interrupts the process immediately. In a thread other than the main thread, where Python
     has no signal handlers, signals keep their effect.

@@ -78,7 +78,7 @@ class AgreementRounds:
             self._set_limit(*values)
 
     def _note_exchanges(self, rank: int, entered: int) -> None:
-        """On rank 0, store how many exchanges a worker has entered. When all are known, announce the largest
+        """Store, on rank 0, how many exchanges a worker has entered. When all are known, announce the largest
         number.
         """
         self._entered_by_rank[rank] = entered

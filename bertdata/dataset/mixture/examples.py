@@ -18,8 +18,7 @@ from bertdata.examples import columns
 from bertdata.records import ExampleBatch
 
 StoppingStrategy = Literal["first_exhausted", "all_exhausted"]
-"""When an epoch of a mixture ends: when one source has supplied all its examples, or when all sources have.
-"""
+"""End of an epoch of a mixture: when one source has supplied all its examples, or when all sources have."""
 
 _BLOCK = 4096  # number of examples that are read from the sources and mixed at a time
 

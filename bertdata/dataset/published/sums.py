@@ -15,7 +15,7 @@ _COLUMNS = ["name", "sum"]
 
 
 def list_sum_tables() -> list[str]:
-    """Return the names of the built-in tables of md5s, sorted. ``verify-md5`` compares files with a table."""
+    """Return the names of the built-in tables of checksums, sorted. ``verify-md5`` can compare with them."""
     files = resources.files(__package__).iterdir()
     return sorted(file.name.removesuffix(_ENDING) for file in files if file.name.endswith(_ENDING))
 

@@ -50,7 +50,7 @@ class ReferenceExamples(ListedExamples):
 
 
 class _ExampleMaker:
-    """Makes the example ``[CLS] a [SEP] b [SEP]`` from a pair of segments.
+    """Object that makes the example ``[CLS] a [SEP] b [SEP]`` from a pair of segments.
 
     A segment is a list of indices into ``documents.ids``.
     """

@@ -12,7 +12,7 @@ from bertdata.records import ShardLayout
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DialectRules:
-    """How one program for BERT's data makes pairs of segments and masks.
+    """Rules by which one program for BERT's data makes pairs of segments and masks.
 
     own_next_label: the label if ten draws of a random document all gave the example's own document. 1 means
         that segment B counts as random, 0 that it counts as following A.

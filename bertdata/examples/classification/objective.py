@@ -12,7 +12,7 @@ from schemas import load_schema
 
 
 class LabelCounts(ObjectiveCounts):
-    """How many examples have each label."""
+    """Counts of the examples by their label."""
 
     def __init__(self) -> None:
         self._labels = Counter[int]()

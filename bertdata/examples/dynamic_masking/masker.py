@@ -23,7 +23,7 @@ from bertdata.records import ExampleBatch, Vocabulary
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Draws:
-    """What determines the masks of N examples besides their ids: random stream and share of masked ids.
+    """Values that determine the masks of N examples besides their ids: random stream and share of masked ids.
 
     keys: for each example, the key of its shard and epoch (``counter_stream.derive_shard_key``).
     numbers: for each example, its index in its shard.
@@ -52,7 +52,7 @@ class DrawnMasks:
 
 
 class Masker:
-    """Draws new masks for loaded examples whose ids belong to one vocabulary. It can be pickled.
+    """Object that draws new masks for loaded examples whose ids belong to one vocabulary. It can be pickled.
 
     first_epoch: the number of the first epoch in a training run, 0 or 1.
     """
@@ -83,7 +83,7 @@ class Masker:
 
     @property
     def never_masked(self) -> bytes:
-        """For each id of the vocabulary a byte, which is 1 if the id is never masked, else 0."""
+        """A byte for each id of the vocabulary, which is 1 if the id is never masked, else 0."""
         return self._rules.never_masked
 
     @property

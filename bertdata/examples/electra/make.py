@@ -12,7 +12,7 @@ from bertdata.records import Documents, MadeExamples, Vocabulary
 
 
 class ElectraMaker:
-    """Makes the examples of all inputs of a run, one input after another.
+    """Object that makes the examples of all inputs of a run, one input after another.
 
     All draws come from one random stream.
 

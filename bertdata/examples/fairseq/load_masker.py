@@ -32,7 +32,9 @@ _GROUPS = {IDS, MASKS, WORD_STARTS}
 
 
 class FairseqMasker(Masker):
-    """Draws the masks that a release of fairseq draws. Its epochs count from 1. It can be pickled."""
+    """Object that draws the masks that a release of fairseq draws. Its epochs count from 1. It can be
+    pickled.
+    """
 
     first_epoch = 1
 

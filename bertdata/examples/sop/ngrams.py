@@ -51,7 +51,7 @@ def _normalise_shares(shares: list[float]) -> list[float]:
 
 
 class NgramLengths:
-    """Draws the number of words of each n-gram.
+    """Object that draws the number of words of each n-gram.
 
     limits: cumulative probabilities of the numbers of words.
     random: function that returns the next random number in [0, 1).

@@ -36,7 +36,9 @@ class ReferenceSop(ListedExamples):
 
 
 class _SopMaker:
-    """Makes an example from a pair of segments. A segment is a list of indices into ``documents.ids``."""
+    """Object that makes an example from a pair of segments. A segment is a list of indices into
+    ``documents.ids``.
+    """
 
     def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: SopSettings) -> None:
         self._documents, self._vocabulary, self._settings = documents, vocabulary, settings

@@ -33,7 +33,7 @@ class PackedRows(NamedTuple):
 
 
 class Packer:
-    """Packs sequences into batches of rows with room for ``width`` ids each.
+    """Object that packs sequences into batches of rows with room for ``width`` ids each.
 
     lengths: number of ids of each sequence, in the epoch's order, at most ``width``. Sequences without ids
         are skipped.

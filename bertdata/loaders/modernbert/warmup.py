@@ -7,7 +7,7 @@ from bertdata.loaders.modernbert.settings import ModernBertSettings
 
 
 class BatchWarmup:
-    """Computes the number of rows of each batch during the warm-up of the batch size.
+    """Object that computes the number of rows of each batch during the warm-up of the batch size.
 
     Let r0 be the number of rows at first, R the final number, and T this rank's share of the warm-up's
     tokens, rounded up. Batches have r rows until ceil(T / (r0 + ... + R-1) * (r0 + ... + r)) tokens were

@@ -119,7 +119,7 @@ def _make_figure(charts: Sequence[Chart], with_titles: bool) -> Any:
 
 @contextmanager
 def _use_fixed_settings(salt: str) -> Iterator[None]:
-    """Context manager in which matplotlib uses its defaults and our settings instead of the user's.
+    """Return a context manager in which matplotlib uses its defaults and our settings instead of the user's.
 
     salt: text from which matplotlib makes the identifiers in SVG.
     """

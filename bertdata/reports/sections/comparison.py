@@ -14,7 +14,7 @@ Facts = Mapping[str, Value]
 """Numbers about a dataset, by a label that includes the unit."""
 
 SAME, DIFFERENT = "same", "differs"
-"""What a table says about the values of several datasets."""
+"""Words with which a table compares the values of several datasets."""
 
 
 def make_facts_table(

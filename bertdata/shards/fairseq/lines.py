@@ -26,7 +26,7 @@ BIN, INDEX = ".bin", ".idx"
 TYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 8: "u2", 9: "u4", 10: "u8"}
 """The integer types of ids by fairseq's code for them in the ``.idx``. Codes 6 and 7 stand for floats."""
 SMALL_VOCABULARY = 65_500
-"""If a vocabulary has fewer tokens than this, fairseq stores its ids in 16 bits, otherwise in 32 bits."""
+"""Size of a vocabulary from which on fairseq stores its ids in 32 bits instead of 16."""
 
 _MAGIC = b"MMIDIDX\0\0"
 _VERSION = 1

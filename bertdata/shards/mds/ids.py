@@ -123,7 +123,7 @@ def find_id_column(form: ShardForm, ids_type: str | None = None) -> str:
 
 
 class IdDecoder:
-    """Decodes the ids of many samples at once."""
+    """Decoder of the ids of many samples at once."""
 
     def __init__(self, form: ShardForm, ids_type: str | None = None) -> None:
         """Find the column that holds the token ids. Raises ValueError if there is none.

@@ -70,9 +70,7 @@ class ShardForm:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredFile:
-    """What an index states about a file: its name, its size in bytes, and its hashes by the name of the
-    hash.
-    """
+    """Entry of an index about a file: its name, its size in bytes, and its hashes by the name of the hash."""
 
     basename: str
     bytes: int
@@ -81,7 +79,7 @@ class StoredFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IndexEntry:
-    """What an index states about a shard.
+    """Entry of an index about a shard.
 
     raw: the uncompressed file.
     zipped: the compressed file. None if the shard is not compressed.

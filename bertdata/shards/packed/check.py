@@ -20,7 +20,7 @@ MAX_SEQUENCES = (1 << 15) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequenceCheck(RecordCheck):
-    """Checks the sequences in packed rows.
+    """Object that checks the sequences in packed rows.
 
     Its errors name the row, and the number of the sequence in the row.
 

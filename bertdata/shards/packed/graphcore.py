@@ -32,7 +32,9 @@ from bertdata.shards.packed.packs import PackBatch
 
 
 class GraphcoreLayout:
-    """Converts packed rows to the grids (an array per field) that Graphcore's trainer reads, and back."""
+    """Object that converts packed rows to the grids (an array per field) that Graphcore's trainer reads, and
+    back.
+    """
 
     name = "graphcore"
 

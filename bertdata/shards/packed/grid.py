@@ -154,7 +154,7 @@ def find_grid_layout(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequencePlaces:
-    """Where each sequence (example) is in a batch of packed rows. Every array has one item per sequence.
+    """Places of the sequences (examples) in a batch of packed rows. Every array has one item per sequence.
 
     rows: index of the sequence's row.
     numbers: number of the sequence in its row, from 1.

@@ -33,7 +33,9 @@ from bertdata.shards.packed.packs import PackBatch
 
 
 class HabanaLayout:
-    """Converts packed rows to the grids (an array per field) that Habana's trainers read, and back."""
+    """Object that converts packed rows to the grids (an array per field) that Habana's trainers read, and
+    back.
+    """
 
     name = "habana"
 

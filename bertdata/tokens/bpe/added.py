@@ -23,7 +23,7 @@ class TextPart(NamedTuple):
 
 
 class AddedTokenFinder:
-    """Finds added tokens in a text, from left to right.
+    """Finder of added tokens in a text, from left to right.
 
     If several tokens begin at the same position, the longest is taken.
     """

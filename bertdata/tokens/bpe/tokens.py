@@ -28,7 +28,7 @@ class BpeToken(NamedTuple):
 
 
 class TextSplitter:
-    """Splits texts into tokens by the settings of a byte-level BPE."""
+    """Object that splits texts into tokens by the settings of a byte-level BPE."""
 
     def __init__(self, bpe: ByteBpe) -> None:
         self._bpe = bpe

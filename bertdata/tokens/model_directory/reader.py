@@ -132,6 +132,7 @@ def _make_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens
     """Make a tokenizer.json as a class of transformers does, from a directory's vocabulary and added tokens.
 
     The class determines the steps: normalisation, division into words, and post-processing.
+
     name: name of the class, for example "RobertaTokenizer".
     """
     # The order of the steps is that of transformers: first the model, then the added tokens. The
@@ -177,14 +178,15 @@ _MODEL_DEFAULTS: dict[str, dict[str, Any]] = {
     "Unigram": {"unk_id": None, "byte_fallback": False},
     "WordLevel": {},
 }
-"""For each type of model, the value that a key has if the tokenizer.json leaves it out."""
+"""Values of the keys that a tokenizer.json may leave out, by the type of its model."""
 
 
 def _are_equivalent(json_parts: Parts, made: Parts) -> bool:
     """Return True if two parsed tokenizer.json give the same ids, positions, roles and separators.
 
     json_parts: the directory's own tokenizer.json.
-    made: the tokenizer.json that was made from the other files.
+    made: the tokenizer.json of the whole tokeniser, which may be made by a class or have further added
+        tokens.
     """
     return _list_decisive_parts(json_parts) == _list_decisive_parts(made)
 

@@ -28,7 +28,7 @@ _ALIASES = {
     ),
     **dict.fromkeys(_BACKEND_NAMES, BACKEND),
 }
-"""For the names of some classes, the name of a class that gives the same tokeniser."""
+"""Name of a class that gives the same tokeniser, by the name of the other class."""
 
 _CLASSES_BY_MODEL_TYPE = {
     **dict.fromkeys(
@@ -53,7 +53,7 @@ _CLASSES_BY_MODEL_TYPE = {
     "xlm-roberta": "XLMRobertaTokenizer",
     **dict.fromkeys(("modernbert", "modernbert-decoder", "xlm-roberta-xl", "nystromformer"), BACKEND),
 }
-"""For each ``model_type`` in config.json, the class that is used if the directory does not name a class."""
+"""Class that is used if the directory does not name a class, by ``model_type`` in config.json."""
 
 _PYTHON_CLASSES = (
     "BertGenerationTokenizer",
@@ -81,7 +81,8 @@ def _advise_saving(directory: str) -> str:
 
 
 def find_class(files: ModelFiles) -> str | None:
-    """Return the name of the tokeniser's class, or None if the directory names neither a class nor a model.
+    """Return the name of the tokeniser's class, or None if the directory names neither a class nor a type of
+    model whose class is known here.
 
     If the name is an alias of another class, the result is the name of that class.
     Raises VocabularyError if the tokeniser is a program in the directory itself.

@@ -24,7 +24,7 @@ class PageIsKept(Exception):
 
 
 class _ProgressNote(NamedTuple):
-    """How far the dump has been processed at the end of a complete file.
+    """Place in the dump up to which it has been processed at the end of a complete file.
 
     begin: offset of the current block of pages in the dump's text.
     taken: number of pages of this block that are written or skipped.

@@ -47,7 +47,7 @@ class PageBlock(NamedTuple):
 
 
 class PageBlocks:
-    """Cuts the text of a dump into blocks of whole pages.
+    """Object that cuts the text of a dump into blocks of whole pages.
 
     Iterate ``read_blocks()`` once. Then ``tail`` is the text after the last page.
 

@@ -5,7 +5,7 @@ _INDENT_BYTES = 64
 
 
 class PageEnds:
-    """Searches for page ends, which are the positions after ``</page>``.
+    """Search for page ends, which are the positions after ``</page>``.
 
     Each search returns -1 if it finds none.
     """
@@ -29,8 +29,7 @@ class PageEnds:
 
 
 class LinePageEnds(PageEnds):
-    """Searches for page ends by the rules of MLPerf's extractor: the ends of lines that start with
-    ``</page>``.
+    """Search for page ends by the rules of MLPerf's extractor: the ends of lines that start with ``</page>``.
 
     That extractor looks only at the first tag of each line.
     """

@@ -44,7 +44,7 @@ class Site:
 
 
 class Expander:
-    """Expands the calls in the wikitext of a page.
+    """Object that expands the calls in the wikitext of a page.
 
     site: facts about the dump.
     words: value of each magic word, such as ``PAGENAME``.

@@ -176,7 +176,7 @@ def _is_utf8(data: bytes) -> bool:
 
 @contextmanager
 def _raise_recursion_limit() -> Iterator[None]:
-    """While a block of code runs, raise Python's recursion limit, so that MAX_FRAMES nested calls are
+    """Raise Python's recursion limit while a block of code runs, so that MAX_FRAMES nested calls are
     possible.
     """
     before = sys.getrecursionlimit()

@@ -46,7 +46,7 @@ class PageFields:
 
 
 class PageReader:
-    """Reads pages line by line. Its ``state`` is carried over from block to block.
+    """Reader of pages line by line. Its ``state`` is carried over from block to block.
 
     first_id: id of the first page that is not a redirect, or None.
     """

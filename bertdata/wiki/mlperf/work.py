@@ -98,7 +98,7 @@ class Work:
 
     @contextmanager
     def enter_frames(self, number: int = 1, waiting: int = 0) -> Iterator[None]:
-        """While a block of code runs, count ``number`` more frames (levels of nesting).
+        """Count ``number`` more frames (levels of nesting) while a block of code runs.
 
         waiting: number of bytes of the text around the call, which stays in memory meanwhile.
 

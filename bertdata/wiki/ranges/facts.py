@@ -69,7 +69,7 @@ class RangeFacts:
 
 
 class RangeBlocks:
-    """Reads the pages of a range.
+    """Reader of the pages of a range.
 
     Iterate ``read_blocks()`` once, and call ``add_block`` after each block. Then use ``facts``.
 

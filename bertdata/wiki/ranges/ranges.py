@@ -102,7 +102,8 @@ class _Piece(NamedTuple):
 
 
 class RangeReader:
-    """Reads the text that a range owns. Iterate ``read_texts()`` once, then use ``link`` and ``owns_end``.
+    """Reader of the text that a range owns. Iterate ``read_texts()`` once, then use ``link`` and
+    ``owns_end``.
 
     owns_end: whether this text includes the end of the dump.
     """
@@ -183,7 +184,7 @@ class RangeReader:
 
 
 class _PageEnds:
-    """Searches for the first page end in the raw text of a range, which comes in pieces."""
+    """Search for the first page end in the raw text of a range, which comes in pieces."""
 
     def __init__(self) -> None:
         self._before = b""

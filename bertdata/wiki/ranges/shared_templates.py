@@ -19,7 +19,7 @@ _fetching = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SharedTemplates:
-    """Where the template file is that all workers read: its path or URL, and its md5."""
+    """Location of the template file that all workers read: its path or URL, and its md5."""
 
     path: str
     md5: str

@@ -58,7 +58,7 @@ def forget_parsed_templates() -> None:
 
 
 class FrozenClock:
-    """Replaces the package's table of magic words.
+    """Object that replaces the package's table of magic words.
 
     In this table, the date is always midnight of the same day.
 
@@ -94,7 +94,7 @@ class FrozenClock:
 
 @dataclass(kw_only=True)
 class Renderer:
-    """Renders articles in the same way as wikiextractor's command with its default options.
+    """Object that renders articles in the same way as wikiextractor's command with its default options.
 
     day: day that replaces ``{{CURRENTDAY}}`` and similar words.
     templates: text of each template by title, in the package's format, or None if templates are not expanded.

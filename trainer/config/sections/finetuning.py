@@ -119,7 +119,7 @@ class FinetuningSection(Section):
 
     @property
     def is_finetuning(self) -> bool:
-        """Whether the key ``task`` names a fine-tuning task."""
+        """True if the key ``task`` names a fine-tuning task."""
         return self.task in FINE_TUNED
 
     def list_idle_keys(self) -> list[str]:

@@ -78,7 +78,7 @@ class MaskingSection(Section):
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether masks are drawn for each example when it is loaded, independently of the other examples."""
+        """True if masks are drawn for each example when it is loaded, independently of the other examples."""
         return self.masking in MASKINGS
 
     def settings(self, max_predictions_per_seq: int) -> MaskingSettings:

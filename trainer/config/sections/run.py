@@ -189,11 +189,11 @@ class StartSection(Section):
 
     @property
     def continues_here(self) -> bool:
-        """Whether the run continues from a run in its output directory."""
+        """True if the run continues from a run in its output directory."""
         return self.resume or self.resume_step is not None or self.phase2
 
     @property
     def is_continued(self) -> bool:
-        """Whether the initial weights come from a checkpoint, in the output directory or elsewhere."""
+        """True if the initial weights come from a checkpoint, in the output directory or elsewhere."""
         elsewhere = self.start_from_ckpt or self.start_moments or self.resume_from
         return self.continues_here or bool(elsewhere)

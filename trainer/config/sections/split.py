@@ -8,7 +8,7 @@ from bertdata.io.outputs import OutputFormat
 from trainer.config.sections.section import Section
 
 PLAN_FORM = OutputFormat(words="a plan", begins=lambda head: b'"bertdata plan' in head)
-"""How to recognise a plan file of ``trainer/splitting``, so that no other type of file is overwritten."""
+"""Test that recognises a plan file of ``trainer/splitting``, so that no other type of file is overwritten."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -86,7 +86,7 @@ class UpdateSection(Section):
 
     @property
     def clips_micro_batches(self) -> bool:
-        """Whether the gradient of each micro-batch is clipped separately."""
+        """True if the gradient of each micro-batch is clipped separately."""
         return self.clipping_point.startswith("per_micro_batch")
 
     def micro_batches(self, workers: int) -> tuple[int, int]:

@@ -154,7 +154,7 @@ class OptimiserCosts(NamedTuple):
 
     moments: bytes of the moments.
     moved: bytes that are read and written in a step.
-    has_change: whether a step computes the change of all weights before it applies it, which
+    has_change: whether a step computes the whole change of a chunk of weights before it applies it, which
         needs additional memory.
     """
 

@@ -33,7 +33,7 @@ from trainer.splitting.plan.stages import (
 
 NANOSECOND = 1e-9
 _LARGEST_TIME = 2.0**40
-"""Largest number of time units for all passes of a micro-batch in the search.
+"""Largest number of time units in the search for eight times all passes of a micro-batch.
 
 The search counts time in whole nanoseconds. For slow models the unit is longer than a nanosecond, so that no
 sum of times exceeds 64-bit integers.

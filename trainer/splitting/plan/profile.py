@@ -38,6 +38,7 @@ The times of larger micro-batches are extrapolated linearly.
 _LARGE = 1 << 20
 """Size in bytes from which glibc gets a tensor's memory from the system and returns it as
 soon as it is freed.
+
 Without this limit, glibc keeps freed memory of up to 50 % of the memory in use.
 """
 

@@ -102,8 +102,8 @@ def find_hardware(given: str | None, config: Config) -> Hardware:
 
     Configured memory and bandwidth replace its figures.
 
-    given: a device name in SHEETS, or a number of TFLOP/s. None means the speeds of DEFAULT_DEVICE, and then
-        the memory must be configured.
+    given: a device name in SHEETS, whose speeds are multiplied by REACHED_SHARE, or a number of TFLOP/s. None
+        means the speeds of DEFAULT_DEVICE. Without a name, the memory must be configured.
     Raises SettingsError for an unknown name, a speed that is not above 0, or missing memory.
     """
     name, split = (given or DEFAULT_DEVICE).lower(), config.split

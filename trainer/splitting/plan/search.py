@@ -41,10 +41,10 @@ class Choice(NamedTuple):
 class LayerDivision(NamedTuple):
     """A division of the layers into stages, with its times in units of the search.
 
+    choices: the stages from the first to the last.
     total: sum of the times for which a micro-batch keeps each stage busy.
     longest: the longest of these times.
     end: the longest time that a stage needs after its last micro-batch.
-    stages: the stages from the first to the last.
     """
 
     choices: tuple[Choice, ...]

@@ -32,7 +32,7 @@ Computing a timeline with this number of passes takes some seconds.
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a stage does from ``start`` to ``end``, which are in seconds since the update's first pass."""
+    """Action of a stage from ``start`` to ``end``, which are in seconds since the update's first pass."""
 
     kind: str
     stage: int

@@ -101,7 +101,7 @@ def _advise_on_head_size(task: ClassificationTask, head: HeadLabels, *, trains: 
 
 
 class HeadReading(NamedTuple):
-    """How to read a head's output.
+    """Rules for reading a head's output.
 
     It has the label of each row, and the name of the function that turns the output into probabilities.
     """

@@ -321,7 +321,7 @@ class _ProgramFile:
 
     @contextmanager
     def _name_place(self, place: tuple[str, ...]) -> Iterator[None]:
-        """Context manager that adds the file and line of a place to each SettingsError of its block."""
+        """Return a context manager that adds the file and line of a place to SettingsErrors of its block."""
         try:
             yield
         except SettingsError as error:

@@ -245,7 +245,7 @@ def _name_file_in_errors(path: str) -> Iterator[None]:
 
 
 class BundleWriter:
-    """Writes tensors to a bundle's data file and collects the entries of its index."""
+    """Object that writes tensors to a bundle's data file and collects the entries of its index."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
