@@ -22,7 +22,7 @@ _MANY_FILES = 8  # if streams have more files than this, they end at nearly the 
 
 
 class Reading(NamedTuple):
-    """How the files of a dataset are read. The order of the examples depends on it.
+    """Way in which the files of a dataset are read. The order of the examples depends on it.
 
     open_files: number of files that are read at the same time. With chunks, it is the number of streams.
     chunk_rows: number of consecutive rows of a file that are decoded and shuffled together. 0: the whole

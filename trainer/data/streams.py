@@ -47,100 +47,6 @@ _MOST_CHUNKS = 1 << 32
 _MACHINE = 8  # number of neighbouring micro-batches that get neighbouring streams, as machines have 8 devices
 
 
-class Reading(NamedTuple):
-    """Way in which the files of a dataset are read. The order of the examples depends on it.
-
-    open_files: number of files that are read at the same time. With chunks, it is the number of streams.
-    chunk_rows: number of consecutive rows of a file that are decoded and shuffled together. 0: the whole
-    file, in the order of ``trainer.data.order``.
-    """
-
-    open_files: int
-    chunk_rows: int = 0
-
-
-WHOLE_FILES = Reading(8)
-"""The default, also where streams are asked for but reading cannot be shared out."""
-
-
-def choose_reading(open_files: int | str, files: int, *, is_shareable: bool) -> Reading:
-    """Choose how the files of a dataset are read.
-
-    open_files: the configured number of open files, with which files are read whole. "auto": streams, whose
-    number follows from the number of files.
-    files: number of files that are not empty.
-    is_shareable: False if the rows of a worker come from all files, for example because they are packed
-    while loading.
-    """
-    if isinstance(open_files, int):
-        return Reading(open_files)
-    # Few files have no streams, because there is little to share out.
-    if files <= WHOLE_FILES.open_files or not is_shareable:
-        return WHOLE_FILES
-    return Reading(count_streams(files), CHUNK_ROWS)
-
-
-def count_streams(files: int) -> int:
-    """Return the number of streams for a number of files.
-
-    Up to 512 files, each file is a stream. With more files, there are at most 512 streams, and each has about
-    equally many files. For example, 700 files make 350 streams of 2 files, because 512 streams of 1 or 2
-    files would not end at the same time.
-    """
-    each = -(-files // _MOST_STREAMS)
-    return _MOST_STREAMS if each > _MANY_FILES else -(-files // each)
-
-
-def describe_streams(files: int, open_files: int, chunk_rows: int, counts: Sequence[int]) -> str:
-    """Return a line for the log about how files are read as streams, and which of them each worker reads.
-
-    files: number of files that are not empty.
-    open_files: number of files that are read at the same time, which is the number of streams.
-    chunk_rows: size of the chunks in which they are read.
-    counts: for each worker, how many of the open files it reads.
-    """
-    line = f"reading {open_files} of {files} files at the same time, in chunks of {chunk_rows} rows"
-    if len(counts) == 1:
-        return line
-    least, most = min(counts), max(counts)
-    if least >= open_files:
-        return f"{line}; each of the {len(counts)} workers reads all of them"
-    number = str(most) if least == most else f"{least} to {most}"
-    return f"{line}; each of the {len(counts)} workers reads {number} of them"
-
-
-@dataclass(frozen=True)
-class Chunks:
-    """The division of files into chunks.
-
-    chunk_rows: number of rows of all chunks of a file except the first and the last.
-    """
-
-    chunk_rows: int
-
-    def first_size(self, name: str, rows: int) -> int:
-        """Return the number of rows of a file's first chunk.
-
-        name: name of the file.
-        rows: number of rows of the file.
-        """
-        drawn = int.from_bytes(hash_key(name, "first chunk")[:4], "little")
-        return min(rows, 1 + drawn % self.chunk_rows)
-
-    def sizes(self, name: str, rows: int) -> list[int]:
-        """Return the number of rows of each chunk of a file. The arguments are those of ``first_size``."""
-        found = [self.first_size(name, rows)]
-        whole, rest = divmod(rows - found[0], self.chunk_rows)
-        return [*found, *([self.chunk_rows] * whole), *([rest] if rest else [])]
-
-    def start(self, name: str, rows: int, chunk: int) -> int:
-        """Return the file's row with which a chunk begins.
-
-        chunk: number of the chunk. The other arguments are those of ``first_size``.
-        """
-        return self.first_size(name, rows) + (chunk - 1) * self.chunk_rows if chunk else 0
-
-
 class StreamOrder(Order):
     """The order of the examples of some files that streams give, without end.
 
@@ -318,7 +224,7 @@ class StretchRows(NamedTuple):
 
 
 class StreamIndex:
-    """Object that finds the file and the row of a place in an epoch that is divided into streams.
+    """Finds the file and the row of a place in an epoch that is divided into streams.
 
     epoch: the files of each stream.
     run: number of rows that a stream provides in a turn.
@@ -392,7 +298,7 @@ def rank_by_reversed_digits(count: int) -> Array:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StreamDealer(Dealer):
-    """Object that divides the rows of each update among the micro-batches so that a worker needs few streams.
+    """Divides the rows of each update among the micro-batches so that a worker needs few streams.
 
     order: the order of the rows.
     """
@@ -401,7 +307,7 @@ class StreamDealer(Dealer):
 
     @cached_property
     def parts(self) -> Array:
-        """Part of an update that each group of this worker gets."""
+        """For each group of this worker, the part of an update that it gets."""
         groups = self.micro_batches // self.group
         own = np.unique(np.arange(self.rank, self.micro_batches, self.world_size) // self.group)
         # The groups of a machine's workers stay neighbours. For example, 16 groups of one micro-batch with 8
