@@ -7,7 +7,7 @@ loop of pre-training trains on the features.
 import math
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +35,7 @@ from trainer.run.configured_shape import override_stored_settings
 from trainer.run.copying import copy_features
 from trainer.run.evaluate import choose_result, evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
+from trainer.run.interruption import name_saved_checkpoint
 from trainer.run.machines import share_checkpoint
 from trainer.run.path_check import find_run_files
 from trainer.run.placing import place_model
@@ -77,7 +78,8 @@ def finetune(config: Config, *, may_be_new: bool = False, loggers: Sequence[Logg
     else:
         runtime = localise_evaluation(runtime.changed(config))
         config = runtime.config
-    with naming_urls(runtime), ExitStack() as locks:
+    saved = name_saved_checkpoint(str(config.run.output_dir)) if config.run.do_train else nullcontext()
+    with saved, naming_urls(runtime), ExitStack() as locks:
         lock_outputs(runtime, [config], locks)
         if config.run.do_train:
             runtime = open_output(runtime, [given], [config], locks)

@@ -27,6 +27,7 @@ from trainer.devices.opening import set_device
 from trainer.logs.reporter import Logger
 from trainer.run.agreement import check_same_data
 from trainer.run.best_checkpoint import check_best_metric
+from trainer.run.interruption import name_saved_checkpoint
 from trainer.run.machines import share_checkpoint
 from trainer.run.path_check import require_paths
 from trainer.run.remote_output import localise, naming_urls, open_output
@@ -55,7 +56,8 @@ def pretrain(phases: Sequence[Config], *, may_be_new: bool = False, loggers: Seq
     runtime = replace(open_runtime(*phases), loggers=tuple(loggers))
     given = [set_device(config, runtime.device.name) for config in phases]
     runtime, phases = localise(runtime, given)
-    with naming_urls(runtime), ExitStack() as locks:
+    saved = name_saved_checkpoint(str(phases[0].run.output_dir))
+    with saved, naming_urls(runtime), ExitStack() as locks:
         lock_outputs(runtime, phases, locks)
         runtime = open_output(runtime, given, phases, locks)
         train_phases(runtime, phases, may_be_new=may_be_new)
