@@ -34,8 +34,8 @@ Entry = InputEntry | ShardEntry | SkippedEntry | Provenance | LargestDocument
 NumberedEntry = tuple[int, Entry]
 """Pair of the number of a dataset that the run makes, and something that the dataset's manifest is made from.
 
-The second item is a manifest entry, the manifests of the text parts, or the size of a task's largest document,
-from which only a warning is made.
+The second item is a manifest entry, the manifests of the text parts, or the size of a task's largest
+document, from which only a warning is made.
 """
 
 ONE_AT_A_TIME = threading.Lock()

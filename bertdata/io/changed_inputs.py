@@ -1,7 +1,7 @@
 """The warning that a finished directory was made again because its inputs have changed.
 
-A run with the same settings and the same names of inputs continues an earlier run. If the content of an input has
-changed since, the files made from it are made again, which replaces the earlier files.
+A run with the same settings and the same names of inputs continues an earlier run. If the content of an input
+has changed since, the files made from it are made again, which replaces the earlier files.
 """
 
 from collections.abc import Mapping
@@ -22,6 +22,6 @@ def make_changed_warnings(directory: str, before: Mapping[str, str], now: Mappin
     more = f" and {len(changed) - _MOST_NAMES} more" if len(changed) > _MOST_NAMES else ""
     names = f"{', '.join(changed[:_MOST_NAMES])}{more}"
     return [
-        f"{directory}: the content of {names} has changed since an earlier run; what was made from it before is "
-        "replaced"
+        f"{directory}: the content of {names} has changed since an earlier run; what was made from it "
+        "before is replaced"
     ]

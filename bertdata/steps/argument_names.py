@@ -45,9 +45,13 @@ _COMMAND = re.compile(
 _METAVAR = re.compile(r"[A-Z][A-Z0-9_|.=%]*|\.\.\.")
 _NUMBER = re.compile(r"-?\d[\d.e-]*")
 _NO_VALUES = frozenset(
-    "above again alone and are as at be below by can checks continues for from gives go goes has have here if "
-    "in instead is it leaves lets made makes may must name names need needs of on only or out says take takes "
-    "tells than that the then there this to too was where which with without would".split()
+    (
+        *("above", "again", "alone", "and", "are", "as", "at", "be", "below", "by", "can", "checks"),
+        *("continues", "for", "from", "gives", "go", "goes", "has", "have", "here", "if", "in", "instead"),
+        *("is", "it", "leaves", "lets", "made", "makes", "may", "must", "name", "names", "need", "needs"),
+        *("of", "on", "only", "or", "out", "say", "take", "takes", "tells", "than", "that", "the", "then"),
+        *("there", "this", "to", "too", "was", "where", "which", "with", "without", "would"),
+    )
 )
 """Words that follow a flag in a sentence and are not its value."""
 
@@ -57,9 +61,8 @@ def rewrite_flags(message: str, arguments: Arguments) -> str:
 
     Flags that belong to no argument, and flags in a command to type in a shell, are not replaced.
 
-    >>> arguments = {"--num-shards": Argument(name="num_shards"), "--masks": Argument(name="masks", switch=True)}
-    >>> rewrite_flags("--num-shards N goes with --masks", arguments)
-    'num_shards=N goes with masks=True'
+    >>> rewrite_flags("--num-shards N goes with --shuffle global", {"--num-shards": Argument(name="num_shards")})
+    'num_shards=N goes with --shuffle global'
     """
     commands = [found.span() for found in _COMMAND.finditer(message)]
 

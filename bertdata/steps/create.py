@@ -51,8 +51,8 @@ class MadeDataset:
     ones: sentence for the user about the share of examples whose pair label is 1. For BERT's objective these
         are the pairs with a random second text. Empty if shards of an earlier run were kept, and for
         objectives without pair labels.
-    remarks: warnings of the run that made the dataset, which do not follow from the manifest: about a document
-        that is most of the text, and about inputs that have changed since an earlier run.
+    remarks: warnings of the run that made the dataset, which do not follow from the manifest. They are about
+        a document that is most of the text, and about inputs that have changed since an earlier run.
     """
 
     directory: str

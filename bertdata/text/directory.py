@@ -181,7 +181,10 @@ def _read_manifest_terms(data: bytes, where: str) -> dict[str, Any]:
 
 
 def read_input_md5s(directory: str) -> dict[str, str]:
-    """Return the md5 of each input of a finished directory by name, or {} if the directory is not finished."""
+    """Return the md5 of each input of a finished directory, by name.
+
+    The result is empty if the directory is not finished.
+    """
     path = storage.join(directory, MANIFEST_NAME)
     try:
         manifest = parse_text_manifest(storage.read_bytes(path), path)

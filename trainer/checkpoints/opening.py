@@ -40,9 +40,10 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
     found, missing = match_weights(own, shape, checkpoint)
     left = [name for name in checkpoint.weights if name not in found]
     taken, drawn, left_out = name_parts(found, missing, left)
-    runtime.log(
-        f"taken from {path}: {taken}{drawn and f'; drawn anew: {drawn}'}{left_out and f'; left out: {left_out}'}"
-    )
+    told = [f"taken from {path}: {taken}"]
+    told += [f"drawn anew: {drawn}"] if drawn else []
+    told += [f"left out: {left_out}"] if left_out else []
+    runtime.log("; ".join(told))
     return checkpoint
 
 

@@ -32,6 +32,9 @@ _OF_COMMANDS = {
 }
 """Flags that have another name than the argument of the function, by function."""
 
+_CALL_CHARACTERS = 100
+"""Longest call that is written in one line."""
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -50,6 +53,31 @@ def name_keys(function: Function) -> Function:
         return found
 
     return cast(Function, name_arguments(function, list_arguments))
+
+
+def format_call(function: str, keys: Mapping[str, Any]) -> str:
+    """Return the call of a public function as Python code, for the log and the report of the run.
+
+    >>> format_call("pretrain", {"config": "tiny", "steps": 5})
+    'trainer.pretrain(config="tiny", steps=5)'
+    """
+    given = [f"{name}={_format_python(value)}" for name, value in keys.items() if value is not None]
+    line = f"trainer.{function}({', '.join(given)})"
+    if len(line) <= _CALL_CHARACTERS:
+        return line
+    return "\n".join([f"trainer.{function}(", *(f"    {one}," for one in given), ")"])
+
+
+def _format_python(value: Any) -> str:
+    """Return the value of a key as Python code, with texts in double quotes and paths as texts."""
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_format_python, value))}]"
+    item = getattr(value, "item", None)  # numbers of NumPy and of torch
+    return repr(item() if callable(item) else value)
 
 
 def make_words(keys: Mapping[str, Any]) -> list[str]:

@@ -61,17 +61,20 @@ from trainer.tasks.task_files import (
 from trainer.update.worker import Runtime
 
 
-def finetune(config: Config, *, may_be_new: bool = False, loggers: Sequence[Logger] = ()) -> None:
+def finetune(
+    config: Config, *, may_be_new: bool = False, loggers: Sequence[Logger] = (), call: str | None = None
+) -> None:
     """Train the configured task from a checkpoint, evaluate the model, and write predictions.
 
     The output directory gets everything that pre-training writes there, the task's predictions, and in
     ``features/`` the datasets that training and evaluation read.
     may_be_new: if ``--resume`` finds no run, start a new run without a warning.
     loggers: further logs of the caller, which get everything that is logged.
+    call: the call of a Python function that started the run, as text. None: a command line started it.
     """
     require_task(config)
     config.require("output_dir")
-    runtime = replace(open_runtime(config), loggers=tuple(loggers))
+    runtime = replace(open_runtime(config), loggers=tuple(loggers), call=call)
     given = config
     if config.run.do_train:
         runtime, (config,) = localise(runtime, [config])

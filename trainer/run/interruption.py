@@ -1,4 +1,4 @@
-"""What the message after a second Ctrl-C says: whether a checkpoint is saved from which the run can continue."""
+"""The message after a second Ctrl-C, which says whether a checkpoint is saved to continue from."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -37,7 +37,13 @@ from trainer.tasks.training_data import open_training_data
 from trainer.update.worker import Runtime
 
 
-def pretrain(phases: Sequence[Config], *, may_be_new: bool = False, loggers: Sequence[Logger] = ()) -> None:
+def pretrain(
+    phases: Sequence[Config],
+    *,
+    may_be_new: bool = False,
+    loggers: Sequence[Logger] = (),
+    call: str | None = None,
+) -> None:
     """Train phase 1, phase 2, or both. A resumed run continues in the phase to which its checkpoint belongs.
 
     A phase ends with a checkpoint, when all its updates are made, when the target accuracy is reached, or
@@ -45,6 +51,7 @@ def pretrain(phases: Sequence[Config], *, may_be_new: bool = False, loggers: Seq
     run between two micro-batches, and the gradients of the unfinished update are discarded.
     may_be_new: if ``--resume`` finds no run, start a new run without a warning.
     loggers: further logs of the caller, which get everything that is logged.
+    call: the call of a Python function that started the run, as text. None: a command line started it.
     """
     if phases[0].is_finetuning:
         raise SettingsError(f"task is {phases[0].task}: that is learned by python -m trainer finetune")
@@ -53,7 +60,7 @@ def pretrain(phases: Sequence[Config], *, may_be_new: bool = False, loggers: Seq
 
         return evaluate(phases[-1], loggers=loggers)
     require_paths(phases)
-    runtime = replace(open_runtime(*phases), loggers=tuple(loggers))
+    runtime = replace(open_runtime(*phases), loggers=tuple(loggers), call=call)
     given = [set_device(config, runtime.device.name) for config in phases]
     runtime, phases = localise(runtime, given)
     saved = name_saved_checkpoint(str(phases[0].run.output_dir))

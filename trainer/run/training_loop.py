@@ -254,9 +254,14 @@ def announce_start(
     if device.compiles or device.compiles_always:
         compiling = ", which compiles the model, as does the first micro-batch of each other size"
     runtime.log(f"reading the first examples, making the first update{compiling}")
-    command = find_command_line()
+    if runtime.call is not None:
+        started_by = {"call": runtime.call}
+    elif (command := find_command_line()) is not None:
+        started_by = {"command": command}
+    else:
+        started_by = {}
     report.describe(
-        **({} if command is None else {"command": command}),
+        **started_by,
         start_point=training.start_point,
         updates=planned.describe(),
         micro_batches=form.describe(),
