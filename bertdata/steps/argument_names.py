@@ -61,8 +61,8 @@ def rewrite_flags(message: str, arguments: Arguments) -> str:
 
     Flags that belong to no argument, and flags in a command to type in a shell, are not replaced.
 
-    >>> rewrite_flags("--num-shards N goes with --shuffle global", {"--num-shards": Argument(name="num_shards")})
-    'num_shards=N goes with --shuffle global'
+    >>> rewrite_flags("--shuffle needs --num-shards N", {"--num-shards": Argument(name="num_shards")})
+    '--shuffle needs num_shards=N'
     """
     commands = [found.span() for found in _COMMAND.finditer(message)]
 
