@@ -23,7 +23,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def pages(training_set, small_vocabulary_file, tmp_path_factory) -> dict[str, Path]:
-    """The pages of a divided run, of two over each other, of one with a hostile name, and of one with labels."""
+    """The pages of a divided run, of two over each other, and of runs with a hostile name and with labels."""
     place = tmp_path_factory.mktemp("pages")
     split = make_run(place / "split", train_data=str(training_set), strategy="pipelined")
     write_plan(str(split / "plan.json"), make_plan())
