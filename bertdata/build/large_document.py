@@ -1,7 +1,7 @@
 """Search for a document that is most of a run's text, and the warning about it.
 
 Text without blank lines between its documents, or a file that was read as a single record, becomes one large
-document. Most examples then come from this document, and nothing else in the output shows it.
+document. Most examples then usually come from this document, and nothing else in the output shows it.
 """
 
 from collections.abc import Iterable
@@ -45,6 +45,6 @@ def make_large_document_warning(
     # The input with the most tokens holds the document, because the document is more than half of all tokens.
     name = max(entries, key=attrgetter("tokens")).name
     return (
-        f"{name}: one document has {largest / tokens:.0%} of all tokens ({largest} of {tokens}), and so most "
-        "examples come from it; if it is several texts, put a blank line between them, or make each a record"
+        f"{name}: one document has {largest / tokens:.0%} of all tokens ({largest} of {tokens}); if it is "
+        "several texts, put a blank line between them, or make each a record"
     )

@@ -44,16 +44,17 @@ _COMMAND = re.compile(
 """Matches a command to type in a shell, whose flags stay as they are."""
 _METAVAR = re.compile(r"[A-Z][A-Z0-9_|.=%]*|\.\.\.")
 _NUMBER = re.compile(r"-?\d[\d.e-]*")
+_VERBS = frozenset(["are", "checks", "gives", "goes", "has", "is", "leaves", "lets", "makes", "names", "needs", "takes", "tells"])
+"""Verbs of which a flag may be the subject, as in "--bin-size is 9". The argument then has its bare name."""
 _NO_VALUES = frozenset(
     (
-        *("above", "again", "alone", "and", "are", "as", "at", "be", "below", "by", "can", "checks"),
-        *("continues", "for", "from", "gives", "go", "goes", "has", "have", "here", "if", "in", "instead"),
-        *("is", "it", "leaves", "lets", "made", "makes", "may", "must", "name", "names", "need", "needs"),
-        *("of", "on", "only", "or", "out", "say", "take", "takes", "tells", "than", "that", "the", "then"),
-        *("there", "this", "to", "too", "was", "where", "which", "with", "without", "would"),
+        *("above", "again", "alone", "and", "as", "at", "be", "below", "by", "can", "continues", "for"),
+        *("from", "go", "have", "here", "if", "in", "instead", "it", "made", "may", "must", "name", "need"),
+        *("of", "on", "only", "or", "out", "say", "take", "than", "that", "the", "then", "there", "this"),
+        *("to", "too", "was", "where", "which", "with", "without", "would"),
     )
 )
-"""Words that follow a flag in a sentence and are not its value."""
+"""Further words that follow a flag in a sentence and are not its value."""
 
 
 def rewrite_flags(message: str, arguments: Arguments) -> str:
@@ -87,8 +88,8 @@ def _format_argument(found: re.Match[str], arguments: Arguments) -> str:
         return f"{argument.name}={argument.switch}{between}{word}"
     # The word may end with a mark of punctuation: "--vocab words.txt: is a directory".
     value = word.rstrip(":.")
-    if not value and found.string[found.end() :].startswith(":"):
-        return argument.name
+    if (not value and found.string[found.end() :].startswith(":")) or value in _VERBS:
+        return f"{argument.name}{between}{word}"
     if not value or (between == " " and value in _NO_VALUES):
         return f"{argument.name}={between}{word}"
     return f"{argument.name}={_quote_value(value, argument)}{word[len(value) :]}"
@@ -144,7 +145,8 @@ def name_arguments(
             result = function(*places, **keywords)
         except BertDataError as error:
             # The error itself is kept, because it may belong to a subclass with further attributes.
-            error.args = (rewrite_flags(str(error), find_arguments()), *error.args[1:])
+            if error.args:
+                error.args = (rewrite_flags(str(error.args[0]), find_arguments()), *error.args[1:])
             raise
         warnings = getattr(result, "warnings", None)
         if isinstance(warnings, tuple) and warnings and is_dataclass(result) and not isinstance(result, type):

@@ -173,6 +173,8 @@ def _prepare_features(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any],
         raise MissingInputError(f"{source}: its vocabulary is not at hand; give --vocab")
     lower_case = found.lower_case if isinstance(found, VocabularyFile) else None
     length, longest = find_task_data(config.task).choose_feature_length(config), shape.max_position_embeddings
+    if config.data.max_seq_length is None and length > longest:
+        length = keys["max_seq_length"] = longest  # the task's default is too long for this model
     check_length(length, longest, "max_seq_length", f"give --max-seq-length {longest} or less")
     files = find_files(config)
     if files.evaluation is None and given.do_eval and given.task_dir is not None:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError
-from bertdata.io import storage
 from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.source import find_trainer_checkpoint
 from trainer.tasks.task_files import FEATURES
@@ -43,5 +42,5 @@ def _find_trained_paths(path: str) -> tuple[str, list[str]]:
     if not trained:
         return state.data, []
     # A fine-tuned run keeps the features of its training file, also after it was moved.
-    run = own.parent.parent
-    return state.data, [trained, storage.join(str(run), FEATURES, Path(trained).name)]
+    moved = own.parent.parent / FEATURES / Path(trained).name
+    return state.data, [trained, str(moved)]

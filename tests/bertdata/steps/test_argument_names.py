@@ -26,6 +26,7 @@ CREATE, SEGMENT = list_signature_arguments(create), list_signature_arguments(seg
         ("as --role 'mask=<mask>', say", 'as roles=["mask=<mask>"], say'),
         ("--vocab v.txt: is a directory", 'vocab="v.txt": is a directory'),
         ("--vocab: is missing", "vocab: is missing"),
+        ("--phase is 'x', expected 1", "phase is 'x', expected 1"),
         ("--lower-case or --no-lower-case", "lower_case=True or lower_case=False"),
         ("give --no-masks.", "give masks=False."),
         # what is typed in a shell stays, and so do flags that are no arguments
@@ -48,15 +49,11 @@ def test_values_of_several_forms_are_kept():
     assert rewrite_flags("--x=-1.5e3, --x=a", {"--x": Argument(name="x")}) == 'x=-1.5e3, x="a"'
 
 
-TOKENIZERS = "give vocab=FILE|NAME, a WordPiece vocabulary, or tokenizer=FILE|DIR"
-
-
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
         ({"vocab": "v", "shuffle": "global"}, 'shuffle="global" needs num_shards=N'),
-        ({"vocab": "v", "num_shards": 2}, 'num_shards= goes with shuffle="global"'),
-        ({}, TOKENIZERS),
+        ({"vocab": "v", "num_shards": 2}, 'num_shards goes with shuffle="global"'),
         ({"vocab": "v", "recipe": "nvidia", "max_seq_length": 64}, "give phase= to"),
         ({"vocab": "v", "recipe": "google", "objective": "mlm"}, 'recipe="google" goes'),
     ],
