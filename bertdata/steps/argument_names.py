@@ -44,7 +44,12 @@ _COMMAND = re.compile(
 """Matches a command to type in a shell, whose flags stay as they are."""
 _METAVAR = re.compile(r"[A-Z][A-Z0-9_|.=%]*|\.\.\.")
 _NUMBER = re.compile(r"-?\d[\d.e-]*")
-_VERBS = frozenset(["are", "checks", "gives", "goes", "has", "is", "leaves", "lets", "makes", "names", "needs", "takes", "tells"])
+_VERBS = frozenset(
+    (
+        *("are", "checks", "gives", "goes", "has", "is", "leaves", "lets", "makes", "names", "needs"),
+        *("takes", "tells"),
+    )
+)
 """Verbs of which a flag may be the subject, as in "--bin-size is 9". The argument then has its bare name."""
 _NO_VALUES = frozenset(
     (

@@ -17,6 +17,7 @@ from trainer.checkpoints.checkpoint import STATE, find_checkpoints
 from trainer.checkpoints.reading import choose_best_checkpoint, choose_checkpoint, read_state
 from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.config.settings import Config, format_flag
+from trainer.data.opening import prepare_for_training
 from trainer.logs.evaluation_results import EvaluationResults
 from trainer.logs.further_logs import make_mllog
 from trainer.logs.logs import Terminal
@@ -232,7 +233,8 @@ def _prepare_evaluation(
     )
     check_same_data(runtime, {format_flag("eval_data"): data})
     if config.data.train_data:
-        training: OpenedDataset | None = task.open(config, config.data.train_data, tokens)
+        opened = task.open(config, config.data.train_data, tokens)
+        training: OpenedDataset | None = prepare_for_training(config, opened)
     else:
         training = open_trained_data(runtime, path, tokens)
     model = find_model_config(config, data, shape)

@@ -53,7 +53,8 @@ def _refuse_empty_texts(opened: Trained, texts: Sequence[str]) -> None:
     A model would answer such a text too, although there is nothing to read.
     """
     for number, text in enumerate(texts, 1):
-        if not len(opened.tokenizer.encode_each([text]).ids):
+        # Blanks are tokens of a byte-level tokeniser, but no words.
+        if not text.strip() or not len(opened.tokenizer.encode_each([text]).ids):
             which = f"text {number} of {len(texts)}" if len(texts) > 1 else "the text"
             raise UsageError(f"{which} is empty: it holds no word that {opened.source} could read")
 
