@@ -156,7 +156,7 @@ def name_arguments(
         warnings = getattr(result, "warnings", None)
         if isinstance(warnings, tuple) and warnings and is_dataclass(result) and not isinstance(result, type):
             rewritten = tuple(rewrite_flags(warning, find_arguments()) for warning in warnings)
-            return replace(result, warnings=rewritten)  # type: ignore[return-value]
+            return replace(result, warnings=rewritten)
         return result
 
     def find_arguments() -> Arguments:

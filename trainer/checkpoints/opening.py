@@ -38,11 +38,11 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
             runtime.log(f"new_head: one of {new} rows is drawn; that of {path} with {left_out} is left out")
         checkpoint = _drop_head(checkpoint, head)
     found, missing = match_weights(own, shape, checkpoint)
-    left = [name for name in checkpoint.weights if name not in found]
-    taken, drawn, left_out = name_parts(found, missing, left)
+    unused = [name for name in checkpoint.weights if name not in found]
+    taken, drawn, left = name_parts(found, missing, unused)
     told = [f"taken from {path}: {taken}"]
     told += [f"drawn anew: {drawn}"] if drawn else []
-    told += [f"left out: {left_out}"] if left_out else []
+    told += [f"left out: {left}"] if left else []
     runtime.log("; ".join(told))
     return checkpoint
 

@@ -36,14 +36,14 @@ def open_trained_data(runtime: Runtime, path: str, tokens: int | None) -> Opened
     return None
 
 
-def _find_trained_paths(path: str) -> tuple[str, dict[str, Any], list[str]]:
+def _find_trained_paths(path: str) -> tuple[str | None, dict[str, Any], list[str]]:
     """Return how a checkpoint's training data are found again: digest, keys of the configuration, and paths.
 
     The list of paths is empty for another program's checkpoint.
     """
     own = find_trainer_checkpoint(path)
     if own is None:
-        return "", {}, []
+        return None, {}, []
     state = read_state(own)
     trained = state.config.get("train_data")
     names = [name for section in _SECTIONS for name in list_section_keys(section)]
