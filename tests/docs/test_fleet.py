@@ -1,7 +1,7 @@
 """docs/fleet.md: its commands run on a small dump, with an emulated bucket and two hosts that come and go.
 
-The commands are the page's own. Only names and sizes are replaced: the bucket, the host, the configuration, and
-what belongs to Dataflow. Dataflow's own part is in tests/beam_pipelines/test_dataflow.py.
+The commands are the page's own. Only names and sizes are replaced: the bucket, the host, the configuration,
+and what belongs to Dataflow. Dataflow's own part is in tests/beam_pipelines/test_dataflow.py.
 """
 
 import bz2
@@ -44,7 +44,8 @@ OF_DATAFLOW = (
 SMALL_DATA = "--eval-articles 12 --shuffle global --num-shards 12"
 SMALL_RUN = (
     "--hidden-size 32 --num-attention-heads 2 --intermediate-size 64 --num-hidden-layers 2 --batch-size 4 "
-    "--log-every 20 --checkpoint-every 20 --keep-checkpoints 50 --no-progress-bar --warmup 10 --base-learning-rate 0.001"
+    "--log-every 20 --checkpoint-every 20 --keep-checkpoints 50 --no-progress-bar --warmup 10 "
+    "--base-learning-rate 0.001"
 )
 PHASE_1, PHASE_2 = "--steps 240", "--steps 20"
 

@@ -40,7 +40,7 @@ class Host:
 
 @contextmanager
 def join_hosts() -> Iterator[dict[str, Host]]:
-    """Yield the hosts by the names of ADDRESSES. A machine that allows no network namespaces skips the test."""
+    """Yield the hosts by the names of ADDRESSES. Where no network namespaces are allowed, skip the test."""
     ip = shutil.which("ip")
     if ip is None:
         pytest.skip("no ip command")
