@@ -109,10 +109,12 @@ class PlannedUpdates:
         """Log how files are read, and how many of the streams each worker reads, if open_files is auto."""
         if self.runtime.config.data.open_files != "auto":
             return
-        if not state.chunk_rows:
-            self.runtime.log(f"reading {state.open_files} files at the same time, each whole")
-            return
         files = sum(rows > 0 for _, rows in self.rows.data.file_rows)
+        if not state.chunk_rows:
+            at_once = min(state.open_files, files)
+            what = "one file at a time" if at_once == 1 else f"{at_once} files at the same time"
+            self.runtime.log(f"reading {what}, each whole")
+            return
         counts = self.runtime.collective.gather(loader.count_own_streams())
         self.runtime.log(describe_streams(files, state.open_files, state.chunk_rows, counts))
 

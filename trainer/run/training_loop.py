@@ -421,6 +421,7 @@ def log_lost_patience(training: Training) -> None:
     """Log that the newest evaluations were not better than the best one, which ends the training."""
     best = training.state.best
     since = best["evaluations_since"]
-    what = f"{best['metric']} is not better than {best['value']:.5g} for {since} evaluations"
+    times = "1 evaluation" if since == 1 else f"{since} evaluations"
+    what = f"{best['metric']} is not better than {best['value']:.5g} for {times}"
     training.runtime.log(f"{what}: training ends (patience)")
     training.ends_early = True
