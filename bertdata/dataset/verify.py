@@ -11,9 +11,8 @@ from typing import Any
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
 from bertdata.dataset.check import check_index, check_shard
 from bertdata.dataset.companion_files import (
-    CARD_NAME,
+    FILES_BESIDE,
     make_companion_files,
-    make_dataset_card,
     make_mds_index,
 )
 from bertdata.dataset.discover import find_manifest_directories, refuse_unfinished
@@ -81,6 +80,12 @@ def verify_files(
     return _verify_md5sums(path, directory, content, anywhere, on_file)
 
 
+def lists_md5s(path: str) -> bool:
+    """Return True if a directory, or a directory below it, has a manifest, or if it has a file MD5SUMS."""
+    names = storage.list_files(path)
+    return MD5SUMS_NAME in names or bool(find_manifest_directories(names))
+
+
 def _verify_directory(path: str, content: bool, anywhere: bool, on_file: Callable[[], None]) -> Report:
     """Verify a directory by its manifest.
 
@@ -142,7 +147,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
             for entry in manifest.skipped
         ]
     # 3. All other files in the directory are reported as extra.
-    known = {MANIFEST_NAME, MD5SUMS_NAME, *(file.name for file in listed), *(name for name, *_ in companions)}
+    known = {*FILES_BESIDE, MANIFEST_NAME, MD5SUMS_NAME, *(file.name for file in listed), *(name for name, *_ in companions)}
     findings += [
         Finding(file=storage.join(directory, name), status=EXTRA, detail="the manifest does not list it")
         for name in _list_files(directory)
@@ -179,8 +184,6 @@ def _list_companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[st
                 directory, manifest.plan.settings, manifest.shards
             ).items():
                 yield name, compute_md5(data), True
-        if make_dataset_card(manifest.plan.title, manifest.plan.settings) is not None:
-            yield CARD_NAME, None, False
         if manifest.parts_manifest is not None:
             yield PARTS_COPY, manifest.parts_manifest, True
             yield ARTICLES_COPY, None, False
