@@ -35,7 +35,7 @@ from bertdata.dataset.manifest import (
     ShardEntry,
     make_lengths_name,
 )
-from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
+from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY, VOCABULARY_COPY
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import find_nested_directories
@@ -173,6 +173,7 @@ def _list_companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[st
     if isinstance(manifest, Manifest):
         tokenizer = manifest.plan.settings.tokenizer
         yield name_in_dataset(tokenizer), str(tokenizer["vocabulary"]["md5"]), True
+        yield VOCABULARY_COPY, None, False
         if manifest.plan.packed_from is not None:
             yield DATASET_COPY, manifest.plan.packed_from, True
         if manifest.plan.settings.container["format"] == FAIRSEQ:

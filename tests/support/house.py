@@ -38,6 +38,7 @@ ORDER = (
         "bertdata.build",
         "bertdata.loaders",
         "bertdata.packing",
+        "bertdata.lineage",
         "bertdata.dataset",
         "bertdata.shards",
         "bertdata.examples",
