@@ -150,7 +150,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
     known = {*FILES_BESIDE, MANIFEST_NAME, MD5SUMS_NAME, *(file.name for file in listed), *(name for name, *_ in companions)}
     findings += [
         Finding(file=storage.join(directory, name), status=EXTRA, detail="the manifest does not list it")
-        for name in _list_files(directory)
+        for name in list_own_files(directory)
         if name not in known
     ]
     return Report(path=directory, findings=tuple(findings))
@@ -199,8 +199,8 @@ def _check_companion(path: str, md5: str | None, must_be_there: bool) -> list[Fi
     return [] if md5 in (None, found) else [compare_values(path, "wrong md5", found, str(md5))]
 
 
-def _list_files(directory: str) -> list[str]:
-    """Return the files below the directory, except those in sub-directories that bertdata wrote."""
+def list_own_files(directory: str) -> list[str]:
+    """Return the names of the files below the directory, except those in sub-directories that bertdata wrote."""
     names = storage.list_files(directory)
     inner = tuple(f"{name}/" for name in find_nested_directories(names))
     return [name for name in names if not name.startswith(inner)] if inner else names
