@@ -92,7 +92,7 @@ def make_export_step(
     documents.add_texts(value["documents"], where)
     files = tuple(LineageFile(**entry) for entry in value["files"])
     if directory:
-        faults += list(_find_changed_files(directory, files))
+        faults += find_changed_files(directory, data, where)
     return Step(
         name=EXPORT,
         path=directory,
@@ -128,13 +128,23 @@ def _make_source_input(
     return Input(role=role, files=step.outputs, record=source, made_by=step)
 
 
-def _find_changed_files(directory: str, files: Sequence[LineageFile]) -> list[str]:
-    """Return a fault for each file that is missing, or no longer has the md5 in the record."""
+def find_changed_files(directory: str, data: bytes, where: str) -> list[str]:
+    """Return a fault for each file of an exported model that is missing or was changed after the export.
+
+    directory: the model's directory.
+    data: contents of its file lineage.json.
+    where: path of the file, for error messages.
+
+    Raises ManifestError if the file does not match its schema.
+    """
+    value = parse_json(data, where)
+    check_schema(value, where, "lineage")
+    check_safe_names((entry["name"] for entry in value["files"]), where)
     faults = []
-    for file in files:
-        path = storage.join(directory, file.name)
+    for entry in value["files"]:
+        path, expected = storage.join(directory, entry["name"]), entry["md5"]
         if not storage.exists(path):
-            faults.append(f"{path}: is missing, expected md5 {file.md5}")
-        elif (found := compute_file_md5(path)) != file.md5:
-            faults.append(f"{path}: was changed after the export: found md5 {found}, expected {file.md5}")
+            faults.append(f"{path}: is missing, expected md5 {expected}")
+        elif (found := compute_file_md5(path)) != expected:
+            faults.append(f"{path}: was changed after the export: found md5 {found}, expected {expected}")
     return faults
