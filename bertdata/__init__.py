@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bertdata.steps.create import create
     from bertdata.steps.extract import extract
     from bertdata.steps.find_date import find_date
+    from bertdata.steps.lineage import lineage
     from bertdata.steps.open_dataset import open_dataset
     from bertdata.steps.pack import pack
     from bertdata.steps.segment import segment
@@ -39,6 +40,7 @@ __all__ = [
     "errors",
     "extract",
     "find_date",
+    "lineage",
     "open_dataset",
     "pack",
     "report",

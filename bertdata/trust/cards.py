@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bertdata.dataset.companion_files import make_dataset_card
-from bertdata.dataset.manifest import Manifest
-from bertdata.lineage.step import CREATE, FEATURES, FINETUNE, PRETRAIN, Input, Lineage, Step
+from bertdata.lineages.read import read_lineage
+from bertdata.lineages.step import CREATE, FEATURES, FINETUNE, PRETRAIN, Input, Lineage, Step
+from bertdata.trust.described_dataset import find_described_dataset
 from bertdata.trust.licences import find_languages, find_licences
 
 _TRAINING = (PRETRAIN, FINETUNE)
@@ -92,8 +93,13 @@ def make_model_card(lineage: Lineage, facts: ModelFacts) -> str:
     return _format_heading(heading) + "\n" + "\n\n".join(body) + "\n"
 
 
-def make_full_dataset_card(lineage: Lineage, manifest: Manifest) -> str:
-    """Return the README.md of a dataset, with everything that its lineage tells."""
+def make_full_dataset_card(path: str) -> str:
+    """Return the README.md of a dataset, with everything that its lineage tells.
+
+    path: directory of a dataset with a manifest.
+    """
+    directory, manifest = find_described_dataset(path)
+    lineage = read_lineage(directory)
     languages, licences = find_languages(lineage), find_licences(lineage)
     heading: dict[str, Any] = {}
     if licences:
@@ -112,18 +118,13 @@ def make_full_dataset_card(lineage: Lineage, manifest: Manifest) -> str:
         f"{examples:,} examples with {tokens:,} tokens in {len(manifest.shards):,} shards, made by bertdata. "
         "`manifest.json` holds every setting, and the digests of all files.",
         *_make_data_section(lineage),
-        *_make_settings_section(_flatten_settings(manifest)),
+        *_make_settings_section(manifest.plan.settings.by_name),
         *_make_language_section(languages),
         *_make_licence_section(lineage, ""),
         *_make_steps_section(lineage),
         *_make_rebuild_section("DATASET", "the directory of this file"),
     ]
     return _format_heading(heading) + "\n" + "\n\n".join(body) + "\n"
-
-
-def _flatten_settings(manifest: Manifest) -> dict[str, Any]:
-    """Return the settings of a dataset by name."""
-    return manifest.plan.settings.by_name
 
 
 def _format_heading(values: Mapping[str, Any]) -> str:
@@ -142,7 +143,7 @@ def _format_yaml(value: Any) -> str:
         # Readers of YAML 1.1 take 1e-05 for a text, and 1.0e-05 for a number.
         text = repr(value)
         return text if "." in text else text.replace("e", ".0e")
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value)
 
 
 def _make_model_index(facts: ModelFacts, evaluation: Evaluation) -> list[dict[str, Any]]:

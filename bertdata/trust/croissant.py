@@ -14,16 +14,16 @@ from typing import Any
 from urllib.parse import quote
 
 from bertdata.dataset.companion_files import FILES_BESIDE
-from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.verify import list_own_files
-from bertdata.errors import DatasetError, ShardError
+from bertdata.errors import ShardError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_file_md5
-from bertdata.lineage.read import read_lineage
-from bertdata.lineage.step import Input, Step
+from bertdata.lineages.read import read_lineage
+from bertdata.lineages.step import Input, Step
 from bertdata.shards.containers import ARROW, LDDL, NVIDIA_MLPERF
 from bertdata.trust.columns import StoredColumn, list_columns
+from bertdata.trust.described_dataset import find_described_dataset
 from bertdata.trust.licences import find_languages, find_licences
 
 _VERSION = "http://mlcommons.org/croissant/1.1"
@@ -117,7 +117,7 @@ def describe_in_croissant(path: str) -> dict[str, Any]:
 
     Raises ShardError for a file that does not match the manifest.
     """
-    directory, manifest = _find_dataset(path)
+    directory, manifest = find_described_dataset(path)
     lineage = read_lineage(directory)
     files = [name for name in list_own_files(directory) if name not in FILES_BESIDE]
     shards = [shard.name for shard in manifest.shards]
@@ -146,25 +146,8 @@ def describe_in_croissant(path: str) -> dict[str, Any]:
 
 
 def dump_croissant(description: dict[str, Any]) -> str:
-    """Return the text of a description, which is a file ``croissant.json`` next to the shards."""
-    return json.dumps(description, indent=2, ensure_ascii=False)
-
-
-def _find_dataset(path: str) -> tuple[str, Manifest]:
-    """Return the directory and the manifest of the only dataset at a path.
-
-    Raises DatasetError if there is no manifest, or if there are several datasets.
-    """
-    found = find_datasets(path, exact=True)
-    if len(found) > 1:
-        inner = ", ".join(dataset.path for dataset in found)
-        raise DatasetError(f"{path}: holds {len(found)} datasets; name one of them: {inner}")
-    [dataset] = found
-    if dataset.manifest is None:
-        raise DatasetError(
-            f"{path}: has no manifest of a dataset, which Croissant's description is made from"
-        )
-    return dataset.path, dataset.manifest
+    """Return the text of a description, for the file ``croissant.json`` next to the shards."""
+    return f"{json.dumps(description, indent=2)}\n"
 
 
 def _make_id(name: str) -> str:
@@ -268,7 +251,7 @@ def _describe_making(step: Step) -> dict[str, Any]:
     activity = {
         "@type": "prov:Activity",
         "prov:label": step.program,
-        "description": json.dumps(step.settings, ensure_ascii=False),
+        "description": json.dumps(dict(step.settings)),
     }
     agents = [
         {"@type": "prov:SoftwareAgent", "prov:label": f"{name} {version}"}

@@ -11,9 +11,9 @@ from typing import Any
 from bertdata.errors import ManifestError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.lineage.exported_model import LINEAGE_NAME
-from bertdata.lineage.run_state import STATE_NAME
-from bertdata.lineage.step import EXPORT, FINETUNE, PRETRAIN, Input, Lineage, Step
+from bertdata.lineages.exported_model import LINEAGE_NAME
+from bertdata.lineages.run_state import STATE_NAME
+from bertdata.lineages.step import EXPORT, FINETUNE, PRETRAIN, Input, Lineage, Step
 from bertdata.trust.packages import load_package
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -42,7 +42,7 @@ def make_statements(lineage: Lineage) -> list[dict[str, Any]]:
 
 def dump_statements(statements: list[dict[str, Any]]) -> str:
     """Return statements as JSON lines, one line for each statement."""
-    return "".join(f"{json.dumps(statement, ensure_ascii=False)}\n" for statement in statements)
+    return "".join(f"{json.dumps(statement)}\n" for statement in statements)
 
 
 def check_statement(statement: Mapping[str, Any]) -> None:

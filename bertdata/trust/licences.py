@@ -9,7 +9,7 @@ licence.
 import re
 from typing import NamedTuple
 
-from bertdata.lineage.step import EXTRACT, SEGMENT, Lineage
+from bertdata.lineages.step import EXTRACT, SEGMENT, Lineage
 
 
 class Licence(NamedTuple):

@@ -38,7 +38,7 @@ ORDER = (
         "bertdata.build",
         "bertdata.loaders",
         "bertdata.packing",
-        "bertdata.lineage",
+        "bertdata.lineages",
         "bertdata.dataset",
         "bertdata.shards",
         "bertdata.examples",

@@ -32,8 +32,8 @@ from bertdata import __version__
 from bertdata.errors import StorageError
 from bertdata.io.file_check import compute_file_md5
 from bertdata.io.whole_directory import open_directory, remove_at_once, sweep_directories
-from bertdata.lineage.exported_model import LINEAGE_NAME
-from bertdata.lineage.run_state import CHECKPOINTS, STATE_FORMAT, STATE_NAME, compute_state_md5
+from bertdata.lineages.exported_model import LINEAGE_NAME
+from bertdata.lineages.run_state import CHECKPOINTS, STATE_FORMAT, STATE_NAME, compute_state_md5
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.device import HOST
@@ -80,9 +80,9 @@ class State:
     versions: tuple[str, ...] = (f"bertdata {__version__}", f"torch {torch.__version__}")
     workers: int = 0  # number of workers, or 0 if unknown, in older checkpoints
     threads: int = 0  # number of threads of a processor, or 0 on an accelerator or if unknown
-    # how this phase began: new, weights or phase 2 (bertdata.lineage.run_state); "" in older checkpoints
+    # how this phase began: new, weights or phase 2 (bertdata.lineages.run_state); "" in older checkpoints
     started: str = ""
-    # md5s of the records of the phase's datasets and start, by the keys of bertdata.lineage.run_steps. The
+    # md5s of the records of the phase's datasets and start, by the keys of bertdata.lineages.run_steps. The
     # run's directory keeps copies of them. None in older checkpoints
     sources: dict[str, list[str]] | None = None
     # earlier parts of this phase that were trained with other settings or versions: for each the values that

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
-from bertdata.lineage.documents import Documents
-from bertdata.lineage.exported_model import LINEAGE_NAME, find_changed_files
-from bertdata.lineage.run_state import CHECKPOINTS
-from bertdata.lineage.weights_record import make_weights_record
+from bertdata.lineages.documents import Documents
+from bertdata.lineages.exported_model import LINEAGE_NAME, find_changed_files
+from bertdata.lineages.run_state import CHECKPOINTS
+from bertdata.lineages.weights_record import make_weights_record
 from trainer.checkpoints.checkpoint import STATE
 from trainer.checkpoints.formats.config_file import NAMES
 from trainer.checkpoints.formats.hub_cache import find_pretrained

@@ -10,7 +10,7 @@ from bertdata.errors import MissingInputError
 from bertdata.io import storage
 from bertdata.io.terminal import say_error
 from bertdata.io.whole_directory import open_directory
-from bertdata.lineage.documents import SOURCES
+from bertdata.lineages.documents import SOURCES
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME
 from bertdata.tokens.kept_files import CONFIGURATION_NAME
 from trainer.errors import CheckpointError

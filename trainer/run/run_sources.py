@@ -16,9 +16,9 @@ from bertdata import __version__
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.lineage.documents import SOURCES, Documents
-from bertdata.lineage.run_state import FROM_PHASE_1, FROM_WEIGHTS
-from bertdata.lineage.run_steps import EVAL_DATA, START, TRAIN_DATA
+from bertdata.lineages.documents import SOURCES, Documents
+from bertdata.lineages.run_state import FROM_PHASE_1, FROM_WEIGHTS
+from bertdata.lineages.run_steps import EVAL_DATA, START, TRAIN_DATA
 from trainer.checkpoints.checkpoint import State
 from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.records import add_checkpoint_record, find_run_directory

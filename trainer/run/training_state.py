@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
-from bertdata.lineage.run_state import NEW
+from bertdata.lineages.run_state import NEW
 from trainer.checkpoints.checkpoint import CheckpointWriter, State, WholeTensors
 from trainer.config.schedules.form import Schedule
 from trainer.data.loader import Update

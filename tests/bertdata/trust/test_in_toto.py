@@ -13,7 +13,7 @@ from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
 
 import bertdata as toolkit
 from bertdata.errors import ManifestError
-from bertdata.lineage.read import read_lineage
+from bertdata.lineages.read import read_lineage
 from bertdata.trust.in_toto import check_statement, dump_statements, make_statements
 from tests.support.paths import DUMP, GOLDEN
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bertdata.lineage.step import EXTRACT, Input, Lineage, LineageFile, Step
+from bertdata.lineages.step import EXTRACT, Input, Lineage, LineageFile, Step
 from bertdata.trust.licences import find_languages, find_licences
 
 

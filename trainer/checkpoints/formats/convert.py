@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from bertdata import __version__
+from bertdata.dataset.companion_files import CARD_NAME
 from bertdata.errors import BertDataError, DatasetError, MissingInputError, SettingsError, StorageError
 from bertdata.io import storage
 from bertdata.io.outputs import refuse_input_as_output
 from bertdata.io.terminal import say_error
 from bertdata.io.whole_directory import open_directory
-from bertdata.lineage.documents import Documents
-from bertdata.lineage.exported_model import LINEAGE_NAME, make_export_record
+from bertdata.lineages.documents import Documents
+from bertdata.lineages.exported_model import LINEAGE_NAME, make_export_record
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, make_tokenizer_files
 from bertdata.tokens.load import vocabulary_of
@@ -133,8 +134,9 @@ def convert(
             else:
                 _write_tokenizer_files(found, directory)
             lacks = ""
+        lineage = record(directory)
         with storage.open_output(storage.join(directory, LINEAGE_NAME)) as file:
-            file.write(record(directory))
+            file.write(lineage)
         if to == "huggingface":
             write_model_card(directory, target, checkpoint)
     form = f"{what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form"
@@ -147,7 +149,8 @@ def convert(
 def _make_record(checkpoint: Checkpoint, to: str, *, moments: bool) -> Callable[[str], bytes]:
     """Return a function that makes the file lineage.json of the converted model, which says where it is from.
 
-    The function's argument is the directory with all other files of the model.
+    The function's argument is the directory with all other files of the model. A model card is not listed,
+    since its readers may edit it.
 
     checkpoint: the checkpoint that is converted.
     to, moments: arguments of ``convert``.
@@ -158,7 +161,7 @@ def _make_record(checkpoint: Checkpoint, to: str, *, moments: bool) -> Callable[
     def make_record(directory: str) -> bytes:
         return make_export_record(
             directory,
-            [name for name in storage.list_files(directory) if name != LINEAGE_NAME],
+            [name for name in storage.list_files(directory) if name not in (LINEAGE_NAME, CARD_NAME)],
             settings={"to": to, "moments": moments, "task": checkpoint.task},
             versions={"bertdata": __version__, "torch": torch.__version__},
             source=source,

@@ -8,8 +8,8 @@ from typing import Any
 from bertdata.dataset.companion_files import CARD_NAME
 from bertdata.errors import BertDataError
 from bertdata.io import storage
-from bertdata.lineage.read import read_lineage
-from bertdata.lineage.step import FINETUNE, PRETRAIN, Lineage, Step
+from bertdata.lineages.read import read_lineage
+from bertdata.lineages.step import FINETUNE, PRETRAIN, Lineage, Step
 from bertdata.trust.cards import Evaluation, Measure, ModelFacts, make_model_card
 from trainer.checkpoints.any_checkpoint import HEADS, OURS, Checkpoint
 from trainer.checkpoints.reading import read_state

@@ -15,10 +15,10 @@ from bertdata.errors import BertDataError, ManifestError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_md5
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.lineage.documents import Documents
-from bertdata.lineage.run_state import parse_run_state
-from bertdata.lineage.step import FINETUNE, PRETRAIN, Input, LineageFile, Step
-from bertdata.lineage.weights_record import make_weights_input
+from bertdata.lineages.documents import Documents
+from bertdata.lineages.run_state import parse_run_state
+from bertdata.lineages.step import FINETUNE, PRETRAIN, Input, LineageFile, Step
+from bertdata.lineages.weights_record import make_weights_input
 
 Follow = Callable[[bytes, str], Step]
 """Function that returns the step of a record, whose arguments are the record and its path."""

@@ -13,10 +13,10 @@ from bertdata.dataset.manifest import UNICODE_VERSION, Manifest
 from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
 from bertdata.errors import ManifestError
 from bertdata.io import storage
-from bertdata.io.file_check import FileEntry, compute_md5
+from bertdata.io.file_check import compute_md5
 from bertdata.io.manifest_file import parse_json
-from bertdata.lineage.documents import Documents
-from bertdata.lineage.step import (
+from bertdata.lineages.documents import Documents
+from bertdata.lineages.step import (
     BINARISE,
     CONVERT,
     CREATE,
@@ -104,7 +104,7 @@ class _DataSteps:
             name = FEATURES
         inputs = [self._make_dataset_input(manifest, name)]
         if name in (CREATE, FEATURES):
-            inputs.append(self._make_vocabulary_input(manifest))
+            inputs.append(self._make_vocabulary_input(manifest, inputs[0].made_by))
         facts: dict[str, Any] = {
             "examples": sum(shard.examples for shard in manifest.shards),
             "tokens": sum(shard.tokens for shard in manifest.shards),
@@ -145,15 +145,18 @@ class _DataSteps:
         role = "labelled data" if name == FEATURES else "parts"
         return Input(role=role, files=texts, source=True, remark="" if name == FEATURES else _NO_MANIFEST)
 
-    def _make_vocabulary_input(self, manifest: Manifest) -> Input:
-        """Return the tokeniser that a dataset was made with, and the step that trained it if it is known."""
+    def _make_vocabulary_input(self, manifest: Manifest, parts: Step | None) -> Input:
+        """Return the tokeniser that a dataset was made with, and the step that trained it if it is known.
+
+        parts: the step that made the dataset's text, if it is known. The vocabulary may be trained on it.
+        """
         tokenizer = manifest.plan.settings.tokenizer
         md5 = tokenizer["vocabulary"]["md5"]
         files = (LineageFile(name=name_in_dataset(tokenizer), md5=md5),)
         found = find_vocabulary_manifest(self._documents, md5)
         if found is None:
             return Input(role="vocabulary", files=files, source=True, remark=_OWN_VOCABULARY)
-        step = _make_vocabulary_step(found, self._documents.paths[compute_md5(found)])
+        step = _make_vocabulary_step(found, self._documents.paths[compute_md5(found)], parts=parts)
         return Input(role="vocabulary", files=files, record=step.record, made_by=step)
 
     def _make_text_step(self, manifest: TextManifest, record: str, directory: str) -> Step:
@@ -279,22 +282,32 @@ def _make_binarised_step(manifest: BinarisedManifest, record: str, directory: st
     )
 
 
-def _make_vocabulary_step(data: bytes, where: str, path: str = "") -> Step:
+def _make_vocabulary_step(data: bytes, where: str, path: str = "", parts: Step | None = None) -> Step:
     """Return the step that trained a vocabulary.
 
     data: the vocabulary's manifest.
     path: path of the vocabulary. Empty if only its manifest is at hand.
+    parts: a step that made text, if it is known. Files that it wrote are told apart from the user's own.
     """
     manifest = parse_vocabulary_manifest(data, where)
-    files: Sequence[FileEntry] = manifest.inputs
-    told = "" if files else "its manifest does not list the texts that it was trained on"
+    files, written = list_lineage_files(manifest.inputs), parts.outputs if parts is not None else ()
+    own = tuple(file for file in files if file not in written)
+    inputs = []
+    if parts is not None and len(own) < len(files):
+        made = tuple(file for file in files if file in written)
+        inputs.append(Input(role="parts", files=made, record=parts.record, made_by=parts))
+    if own:
+        inputs.append(Input(role="text", files=own, source=True))
+    if not files:
+        told = "its manifest does not list the texts that it was trained on"
+        inputs.append(Input(role="text", remark=told))
     return Step(
         name=TRAIN_VOCAB,
         path=path,
         record=compute_md5(data),
         settings=manifest.settings,
         versions=manifest.versions,
-        inputs=(Input(role="text", files=list_lineage_files(files), source=bool(files), remark=told),),
+        inputs=tuple(inputs),
         outputs=list_lineage_files([manifest.file]),
         facts=manifest.text,
     )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from bertdata.io import storage
 from bertdata.io.file_check import compute_file_md5
 from bertdata.io.manifest_file import dump_json, parse_json
-from bertdata.lineage.step import Input, LineageFile
+from bertdata.lineages.step import Input, LineageFile
 
 WEIGHTS_FORMAT = "bertdata weights 1"
 _REMARK = "weights of another program, which has left no record of how it made them"

@@ -12,9 +12,9 @@ from bertdata.errors import ManifestError
 from bertdata.io import storage
 from bertdata.io.file_check import check_safe_names, compute_file_md5, compute_md5
 from bertdata.io.manifest_file import check_schema, dump_json, parse_json
-from bertdata.lineage.documents import Documents
-from bertdata.lineage.step import EXPORT, Input, LineageFile, Step
-from bertdata.lineage.weights_record import make_weights_input
+from bertdata.lineages.documents import Documents
+from bertdata.lineages.step import EXPORT, Input, LineageFile, Step
+from bertdata.lineages.weights_record import make_weights_input
 
 LINEAGE_NAME = "lineage.json"
 EXPORT_FORMAT = "bertdata lineage 1"

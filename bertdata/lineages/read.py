@@ -8,11 +8,11 @@ from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.lineage.any_step import StepMaker
-from bertdata.lineage.documents import Documents
-from bertdata.lineage.exported_model import LINEAGE_NAME
-from bertdata.lineage.run_state import CHECKPOINTS, STATE_NAME, parse_run_state
-from bertdata.lineage.step import Input, Lineage, Step
+from bertdata.lineages.any_step import StepMaker
+from bertdata.lineages.documents import Documents
+from bertdata.lineages.exported_model import LINEAGE_NAME
+from bertdata.lineages.run_state import CHECKPOINTS, STATE_NAME, parse_run_state
+from bertdata.lineages.step import Input, Lineage, Step
 from bertdata.tokens.training.manifest import make_manifest_path
 
 _MOST_FOLDERS = 3
@@ -24,13 +24,12 @@ _EXPECTED = (
 )
 
 
-def read_lineage(path: str, *, checkpoint: int | None = None) -> Lineage:
+def read_lineage(path: str) -> Lineage:
     """Return the lineage of an artefact: every step that led to it, as far as their records are at hand.
 
     path: path or URL of the artefact. It may be a directory that a step wrote, a directory that contains
         such directories (for example the two phases of a recipe), or a file in a directory that a step wrote.
         A run means its best checkpoint if it looks for it (keep_best), otherwise its newest checkpoint.
-    checkpoint: number of the checkpoint of a run. None chooses it as described above.
 
     Raises MissingInputError if there is nothing at the path, and ManifestError if there is no record of how
     it was made, or if the record is damaged.
@@ -40,10 +39,10 @@ def read_lineage(path: str, *, checkpoint: int | None = None) -> Lineage:
         raise MissingInputError(f"{path}: no such file or directory")
     if not storage.is_directory(given):
         return Lineage(path=path, results=(_read_file(given),))
-    return Lineage(path=path, results=tuple(_read_directory(given, checkpoint)))
+    return Lineage(path=path, results=tuple(_read_directory(given)))
 
 
-def _read_directory(directory: str, checkpoint: int | None) -> list[Step]:
+def _read_directory(directory: str) -> list[Step]:
     """Return the last steps of a directory: one, or one for each directory in it that has a manifest."""
     for name in (LINEAGE_NAME, MANIFEST_NAME):
         path = storage.join(directory, name)
@@ -53,7 +52,7 @@ def _read_directory(directory: str, checkpoint: int | None) -> list[Step]:
         return [_read_checkpoint(directory)]
     names = list_inputs(directory, hidden=True).names
     if any(name.startswith(f"{CHECKPOINTS}/") for name in names):
-        return [_read_checkpoint(storage.join(directory, _choose_checkpoint(directory, names, checkpoint)))]
+        return [_read_checkpoint(storage.join(directory, _choose_checkpoint(directory, names)))]
     inner = find_manifest_directories(names)
     if not inner:
         raise ManifestError(f"{directory}: has no record of how it was made; {_EXPECTED}")
@@ -80,12 +79,11 @@ def _read_checkpoint(directory: str) -> Step:
     return StepMaker(documents).make(storage.read_bytes(path), path, directory, run)
 
 
-def _choose_checkpoint(run: str, names: Sequence[str], number: int | None) -> str:
+def _choose_checkpoint(run: str, names: Sequence[str]) -> str:
     """Return the path of a checkpoint within a run's directory.
 
+    It is the checkpoint of the best evaluation if the newest one names it, otherwise the newest.
     names: names of all files below the run's directory.
-    number: number of the checkpoint. None takes the checkpoint of the best evaluation if the newest one names
-        it, otherwise the newest.
     """
     found = {}
     for name in names:
@@ -93,12 +91,8 @@ def _choose_checkpoint(run: str, names: Sequence[str], number: int | None) -> st
         ending = folder.rpartition("/step-")[2]
         if file == STATE_NAME and folder.startswith(f"{CHECKPOINTS}/step-") and ending.isdecimal():
             found[int(ending)] = folder
-    if number is not None and number in found:
-        return found[number]
-    if not found or number is not None:
-        told = f"; there are {', '.join(map(str, sorted(found)))}" if found else ""
-        wanted = "no whole checkpoint" if number is None else f"no checkpoint {number}"
-        raise MissingInputError(f"{storage.join(run, CHECKPOINTS)}: holds {wanted}{told}")
+    if not found:
+        raise MissingInputError(f"{storage.join(run, CHECKPOINTS)}: holds no whole checkpoint")
     newest = found[max(found)]
     path = storage.join(storage.join(run, newest), STATE_NAME)
     best = parse_run_state(storage.read_bytes(path), path).get("best") or {}
@@ -116,7 +110,7 @@ def _read_file(path: str) -> Step:
             storage.read_bytes(path), path, path.removesuffix(".manifest.json")
         )
     directory = _find_directory_of(path)
-    [step] = _read_directory(directory, None)
+    [step] = _read_directory(directory)
     inside = path if directory == "." else path[len(directory.rstrip("/")) + 1 :]
     if inside in (MANIFEST_NAME, LINEAGE_NAME, STATE_NAME):
         return step

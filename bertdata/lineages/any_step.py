@@ -3,12 +3,12 @@
 from bertdata.errors import ManifestError
 from bertdata.io.file_check import compute_md5
 from bertdata.io.manifest_file import parse_json
-from bertdata.lineage.data_steps import make_data_step
-from bertdata.lineage.documents import Documents
-from bertdata.lineage.exported_model import is_export_record, make_export_step
-from bertdata.lineage.run_state import is_run_state
-from bertdata.lineage.run_steps import make_run_step
-from bertdata.lineage.step import Step
+from bertdata.lineages.data_steps import make_data_step
+from bertdata.lineages.documents import Documents
+from bertdata.lineages.exported_model import is_export_record, make_export_step
+from bertdata.lineages.run_state import is_run_state
+from bertdata.lineages.run_steps import make_run_step
+from bertdata.lineages.step import Step
 
 _MOST_NESTED = 100
 """Largest number of steps that follow one another. A record cannot cite itself, so this is only reached by
