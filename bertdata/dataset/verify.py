@@ -147,7 +147,13 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
             for entry in manifest.skipped
         ]
     # 3. All other files in the directory are reported as extra.
-    known = {*FILES_BESIDE, MANIFEST_NAME, MD5SUMS_NAME, *(file.name for file in listed), *(name for name, *_ in companions)}
+    known = {
+        *FILES_BESIDE,
+        MANIFEST_NAME,
+        MD5SUMS_NAME,
+        *(file.name for file in listed),
+        *(name for name, *_ in companions),
+    }
     findings += [
         Finding(file=storage.join(directory, name), status=EXTRA, detail="the manifest does not list it")
         for name in list_own_files(directory)
@@ -200,7 +206,7 @@ def _check_companion(path: str, md5: str | None, must_be_there: bool) -> list[Fi
 
 
 def list_own_files(directory: str) -> list[str]:
-    """Return the names of the files below the directory, except those in sub-directories that bertdata wrote."""
+    """Return the names of the files below the directory, without sub-directories that bertdata wrote."""
     names = storage.list_files(directory)
     inner = tuple(f"{name}/" for name in find_nested_directories(names))
     return [name for name in names if not name.startswith(inner)] if inner else names

@@ -1,1 +1,1 @@
-"""Descriptions of datasets and models in the field's standards, and signatures: what others' tools can check."""
+"""Signatures, and descriptions of datasets and models in formats that other programs read and check."""

@@ -180,7 +180,9 @@ def _make_start_section(lineage: Lineage, base_model: str) -> Iterator[str]:
     trained = [step for step in lineage.list_steps() if step.name in _TRAINING]
     starts = [(step, one) for step in trained for one in step.inputs if one.role == "start"]
     if not starts:
-        yield "The training started from random weights." if trained else "How the weights began is not known."
+        yield (
+            "The training started from random weights." if trained else "How the weights began is not known."
+        )
         return
     for step, one in starts:
         told = step.settings.get("start_from_ckpt") or "the checkpoint of the phase before"
@@ -256,7 +258,11 @@ def _make_licence_section(lineage: Lineage, addition: str) -> Iterator[str]:
     """
     yield "## Licence"
     licences = [f"[{one.name}]({one.url})" for one in find_licences(lineage)]
-    told = f"The text is under {' and '.join(licences)}." if licences else "The licence of the text is not known."
+    told = (
+        f"The text is under {' and '.join(licences)}."
+        if licences
+        else "The licence of the text is not known."
+    )
     yield f"{told} {addition}".rstrip()
 
 

@@ -1,8 +1,8 @@
 """Description of a dataset in Croissant 1.1, MLCommons' format for metadata of datasets.
 
-It is JSON-LD: the files with their digests, the columns with their types, the licence, and how the dataset was
-made (in PROV-O, as Croissant 1.1 recommends). The package mlcroissant validates it, and reads the records of
-Parquet files through it. The specification is at https://docs.mlcommons.org/croissant/docs/.
+It is JSON-LD: the files with their digests, the columns with their types, the licence, and how the dataset
+was made (in PROV-O, as Croissant 1.1 recommends). The package mlcroissant validates it, and reads the records
+of Parquet files through it. The specification is at https://docs.mlcommons.org/croissant/docs/.
 """
 
 import fnmatch
@@ -125,7 +125,9 @@ def describe_in_croissant(path: str) -> dict[str, Any]:
     distribution = [_describe_file(directory, name, expected.get(name)) for name in files]
     for name in shards:
         distribution[files.index(name)]["encodingFormat"] = _find_shard_format(manifest)
-    source = {"fileObject": {"@id": _make_id(shards[0])}} if len(shards) == 1 else {"fileSet": {"@id": _SHARDS}}
+    source = (
+        {"fileObject": {"@id": _make_id(shards[0])}} if len(shards) == 1 else {"fileSet": {"@id": _SHARDS}}
+    )
     if len(shards) > 1:
         distribution.append(_describe_shard_set(shards, files, manifest))
     columns = list_columns(directory, manifest)

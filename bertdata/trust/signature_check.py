@@ -19,7 +19,7 @@ from bertdata.trust.packages import load_package
 from bertdata.trust.signing import find_signed_directory, make_hashing_config, make_reading_error
 
 _FILES_DIFFER = "Signature mismatch"
-"""Beginning of model-signing's message if the signature is good, and the files are not those that were signed."""
+"""Beginning of model-signing's message if the signature is good, but the files are not those that it lists."""
 
 _OTHER_KEY = "Key mismatch"
 """Beginning of model-signing's message for a signature that names another public key."""
@@ -74,7 +74,9 @@ def check_signature(path: str, public_key: str, signature: str | None = None) ->
         present = {item.identifier: item.digest.digest_hex for item in found}
         return SignatureCheck(findings=tuple(_compare_digests(path, present, signed)))
     files = len(predicate["resources"])
-    told = f"{where}: {files} {'file is' if files == 1 else 'files are'} as signed with the key of {public_key}"
+    told = (
+        f"{where}: {files} {'file is' if files == 1 else 'files are'} as signed with the key of {public_key}"
+    )
     return SignatureCheck(findings=(make_right_finding(where),), summary=told)
 
 
@@ -123,7 +125,9 @@ def _describe_fault(where: str, public_key: str, error: Exception) -> Finding:
         return Finding(file=where, status="wrong signature", detail=told)
     message = " ".join(str(error).split())
     if message.startswith(_NOT_PLAIN):
-        return Finding(file=message.split("'")[1], status="not plain", detail="expected a file, as was signed")
+        return Finding(
+            file=message.split("'")[1], status="not plain", detail="expected a file, as was signed"
+        )
     if message.startswith(_OTHER_KEY):
         return Finding(file=where, status="wrong key", detail=f"it was not made with the key of {public_key}")
     return Finding(file=where, status="damaged", detail=shorten(f"{type(error).__name__}: {message}"))

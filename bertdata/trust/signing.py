@@ -70,7 +70,9 @@ def find_signed_directory(path: str) -> str:
     if not storage.exists(directory):
         raise MissingInputError(f"{path}: no such directory")
     if not storage.is_directory(directory):
-        raise SettingsError(f"{path}: is a file, expected a directory: a dataset, a run, or an exported model")
+        raise SettingsError(
+            f"{path}: is a file, expected a directory: a dataset, a run, or an exported model"
+        )
     return directory
 
 

@@ -183,7 +183,10 @@ def test_the_fields_of_hdf5_are_its_datasets(tmp_path: Path) -> None:
 @pytest.mark.parametrize("layout", ["flat", "habana", "graphcore", "nvidia"])
 def test_packed_rows_are_described(tmp_path: Path, layout: str) -> None:
     create(tmp_path / "shards")
-    assert main(["pack", str(tmp_path / "shards"), "--output", str(tmp_path / "packed"), f"--layout={layout}"]) == 0
+    assert (
+        main(["pack", str(tmp_path / "shards"), "--output", str(tmp_path / "packed"), f"--layout={layout}"])
+        == 0
+    )
     describe(tmp_path / "packed")
     assert len(list_fields(tmp_path / "packed")) > 3
 
@@ -205,11 +208,19 @@ def test_mds_is_described(tmp_path: Path) -> None:
 def test_names_with_blanks_and_brackets_are_described(tmp_path: Path) -> None:
     for name in ("a [1] b.txt", "c.txt"):
         shutil.copy(GOLDEN / "single.txt", tmp_path / name)
-    words = ["create", str(tmp_path / "c.txt"), str(tmp_path / "a [1] b.txt"), "--output", str(tmp_path / "out")]
+    words = [
+        "create",
+        str(tmp_path / "c.txt"),
+        str(tmp_path / "a [1] b.txt"),
+        "--output",
+        str(tmp_path / "out"),
+    ]
     assert main([*words, "--vocab", str(VOCAB), "--format=parquet", *SMALL]) == 0
     describe(tmp_path / "out")
     shards = sorted((tmp_path / "out").glob("*.parquet"))
-    assert len(read_records(tmp_path / "out")) == sum(len(pyarrow.parquet.read_table(path)) for path in shards)
+    assert len(read_records(tmp_path / "out")) == sum(
+        len(pyarrow.parquet.read_table(path)) for path in shards
+    )
 
 
 def test_dump_languages_licence_and_steps_are_told(tmp_path: Path) -> None:

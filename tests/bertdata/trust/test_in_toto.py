@@ -35,9 +35,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("chain")
     toolkit.extract(DUMP, place / "extracted")
     toolkit.segment(place / "extracted", place / "text", sentences="lines")
-    toolkit.create(
-        place / "text", place / "shards", vocab=GOLDEN / "vocab.txt", max_seq_length=64, workers=1
-    )
+    toolkit.create(place / "text", place / "shards", vocab=GOLDEN / "vocab.txt", max_seq_length=64, workers=1)
     return place
 
 

@@ -21,7 +21,12 @@ def make_lineage(dump: str, date: str) -> Lineage:
 @pytest.mark.parametrize(
     ("dump", "date", "licences", "languages"),
     [
-        ("enwiki-20200101-pages-articles.xml.bz2", "2020-01-01", ["CC-BY-SA-3.0", "GFDL-1.3-or-later"], ["en"]),
+        (
+            "enwiki-20200101-pages-articles.xml.bz2",
+            "2020-01-01",
+            ["CC-BY-SA-3.0", "GFDL-1.3-or-later"],
+            ["en"],
+        ),
         ("dumps/dewiki-latest-pages.xml", "2023-06-06", ["CC-BY-SA-3.0", "GFDL-1.3-or-later"], ["de"]),
         ("dewiki-latest-pages.xml", "2023-06-07", ["CC-BY-SA-4.0", "GFDL-1.3-or-later"], ["de"]),
         ("simplewiki-20240101-pages.xml", "2024-01-01", ["CC-BY-SA-4.0", "GFDL-1.3-or-later"], ["en"]),

@@ -119,7 +119,9 @@ def test_we_verify_what_model_signings_command_signed(place: Path, bertdata: Pro
     assert outcome.out.startswith(f"{shards / 'vocab.txt'}: changed: found digest ")
 
 
-def test_signatures_over_pieces_of_files_and_other_digests_are_verified(place: Path, bertdata: Program) -> None:
+def test_signatures_over_pieces_of_files_and_other_digests_are_verified(
+    place: Path, bertdata: Program
+) -> None:
     shards, signature = place / "shards", place / "shards" / "model.sig"
     signature.unlink()
     hashing = model_signing.hashing.Config().use_shard_serialization(
@@ -177,7 +179,9 @@ def test_a_manipulated_copy_is_refused_and_the_file_named(
 def test_the_signature_of_another_key_is_refused(place: Path, bertdata: Program) -> None:
     outcome = bertdata("verify-md5", place / "shards", "--public-key", place / "other.pub")
     assert outcome.status == 1
-    assert outcome.out.startswith(f"{place / 'shards' / 'model.sig'}: wrong key; it was not made with the key")
+    assert outcome.out.startswith(
+        f"{place / 'shards' / 'model.sig'}: wrong key; it was not made with the key"
+    )
 
 
 def forge_manifest(bundle: dict) -> None:
@@ -259,7 +263,9 @@ def test_a_signature_may_lie_elsewhere(place: Path, bertdata: Program) -> None:
 
 
 def test_the_python_face_signs_and_verifies(place: Path) -> None:
-    assert toolkit.sign(place / "shards", place / "key.pem", overwrite=True) == str(place / "shards/model.sig")
+    assert toolkit.sign(place / "shards", place / "key.pem", overwrite=True) == str(
+        place / "shards/model.sig"
+    )
     assert toolkit.verify(place / "shards", public_key=place / "key.pub").sound
     assert not toolkit.verify(place / "shards", public_key=place / "other.pub").sound
 

@@ -82,7 +82,7 @@ def _select_settings(lineage: Lineage) -> dict[str, Any]:
 
 
 def _find_evaluation(lineage: Lineage, checkpoint: Checkpoint) -> Evaluation | None:
-    """Return the run's last evaluation up to the checkpoint, or None if there is none or it cannot be read."""
+    """Return the run's last evaluation up to the checkpoint, or None if there is none at hand."""
     own = find_trainer_checkpoint(checkpoint.path) if checkpoint.kind == OURS else None
     if own is None:
         return None
@@ -100,7 +100,7 @@ def _find_evaluation(lineage: Lineage, checkpoint: Checkpoint) -> Evaluation | N
 
 
 def _select_measures(row: Row) -> list[Measure]:
-    """Return the results in a row of evaluation.csv, each followed by the result of guessing if it is known."""
+    """Return the results in a row of evaluation.csv, each with the result of guessing after it if known."""
     guesses = {name_baseline_column(name) for name in row}
     names = [name for name in row if name not in _COUNTS and name not in guesses]
     found = []
