@@ -19,7 +19,7 @@ from bertdata.trust.packages import load_package
 from bertdata.trust.signing import find_signed_directory, make_hashing_config, make_reading_error
 
 _FILES_DIFFER = "Signature mismatch"
-"""Beginning of model-signing's message if the signature is good, but the files are not those that it lists."""
+"""Beginning of model-signing's message if the signature is good, but the files are not as it lists them."""
 
 _OTHER_KEY = "Key mismatch"
 """Beginning of model-signing's message for a signature that names another public key."""

@@ -87,14 +87,19 @@ def make_hashing_config(
         file.
     """
     config = load_package("model_signing.hashing", "signing").Config()
-    told = serialization or {}
-    if told.get("method") == "shards":
-        config.use_shard_serialization(hashing_algorithm=told["hash_type"], shard_size=told["shard_size"])
-    elif told:
-        config.use_file_serialization(hashing_algorithm=told["hash_type"])
+    told = serialization or {"method": "files", "hash_type": "sha256"}
+    algorithm = _ALGORITHMS.get(told["hash_type"], told["hash_type"])
+    if told["method"] == "shards":
+        config.use_shard_serialization(hashing_algorithm=algorithm, shard_size=int(told["shard_size"]))
+    else:
+        config.use_file_serialization(hashing_algorithm=algorithm)
     inside = os.path.relpath(resolve_path(signature), resolve_path(directory))
     config.set_ignored_paths(paths=[] if inside.startswith("..") else [inside])
     return config.set_allow_symlinks(bool(told.get("allow_symlinks")))
+
+
+_ALGORITHMS = {"blake2b": "blake2"}
+"""Names of algorithms in the settings of model-signing, if signatures name them otherwise."""
 
 
 def make_reading_error(path: str, error: OSError | ValueError) -> StorageError | SettingsError:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,15 @@ from bertdata.cli.main import main
 from bertdata.errors import DatasetError, ShardError
 from bertdata.trust.croissant import describe_in_croissant, dump_croissant
 from tests.support.commands import SMALL
+from tests.support.data_chains import make_chain
 from tests.support.paths import DUMP, GOLDEN
 
 VOCAB = GOLDEN / "vocab.txt"
 EXAMPLES = "examples"
 
 
-def create(output: Path, *flags: str) -> Path:
-    words = ["create", str(GOLDEN / "single.txt"), "--output", str(output), "--vocab", str(VOCAB), *SMALL]
+def create(output: Path, *flags: str, parts: Sequence[Path] = (GOLDEN / "single.txt",)) -> Path:
+    words = ["create", *map(str, parts), "--output", str(output), "--vocab", str(VOCAB), *SMALL]
     assert main([*words, *flags]) == 0
     return output
 
@@ -34,7 +35,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``one`` with a single shard and ``two`` with two, both in Parquet and described."""
     place = tmp_path_factory.mktemp("croissant")
     create(place / "one", "--format=parquet")
-    create(place / "two", "--format=parquet", "--shuffle=global", "--num-shards=2")
+    other = Path(shutil.copy(GOLDEN / "single.txt", place / "other.txt"))
+    create(place / "two", "--format=parquet", parts=[other, GOLDEN / "single.txt"])
     for name in ("one", "two"):
         describe(place / name)
     return place
@@ -90,7 +92,7 @@ def test_mlcroissant_reads_the_records_that_we_read(made: Path, name: str) -> No
     assert records == [row for path in shards for row in pyarrow.parquet.read_table(path).to_pylist()]
     ours = [list(map(int, example.ids)) for path in shards for example in toolkit.open_dataset(path)]
     assert [record["input_ids"] for record in records] == ours
-    assert len(ours) > 10
+    assert len(ours) > 5
 
 
 @pytest.mark.parametrize("name", ["one", "two"])
@@ -206,17 +208,9 @@ def test_mds_is_described(tmp_path: Path) -> None:
 
 
 def test_names_with_blanks_and_brackets_are_described(tmp_path: Path) -> None:
-    for name in ("a [1] b.txt", "c.txt"):
-        shutil.copy(GOLDEN / "single.txt", tmp_path / name)
-    words = [
-        "create",
-        str(tmp_path / "c.txt"),
-        str(tmp_path / "a [1] b.txt"),
-        "--output",
-        str(tmp_path / "out"),
-    ]
-    assert main([*words, "--vocab", str(VOCAB), "--format=parquet", *SMALL]) == 0
-    describe(tmp_path / "out")
+    names = ("a [1] b.txt", "c.txt")
+    parts = [Path(shutil.copy(GOLDEN / "single.txt", tmp_path / name)) for name in names]
+    describe(create(tmp_path / "out", "--format=parquet", parts=parts))
     shards = sorted((tmp_path / "out").glob("*.parquet"))
     assert len(read_records(tmp_path / "out")) == sum(
         len(pyarrow.parquet.read_table(path)) for path in shards
@@ -226,12 +220,9 @@ def test_names_with_blanks_and_brackets_are_described(tmp_path: Path) -> None:
 def test_dump_languages_licence_and_steps_are_told(tmp_path: Path) -> None:
     dump = tmp_path / "dewiki-20240101-pages-articles.xml"
     shutil.copy(DUMP, dump)
-    toolkit.extract(dump, tmp_path / "extracted")
-    toolkit.segment(tmp_path / "extracted", tmp_path / "text", language="de", sentences="lines")
-    words = ["create", str(tmp_path / "text"), "--output", str(tmp_path / "out"), "--vocab", str(VOCAB)]
-    assert main([*words, "--format=parquet", *SMALL]) == 0
-    describe(tmp_path / "out")
-    metadata = open_described(tmp_path / "out").metadata
+    make_chain(dump, tmp_path, "--format=parquet")
+    describe(tmp_path / "shards")
+    metadata = open_described(tmp_path / "shards").metadata
     assert metadata.in_language == "de" or metadata.in_language == ["de"]
     assert metadata.license == [
         "https://creativecommons.org/licenses/by-sa/4.0/",
@@ -239,7 +230,7 @@ def test_dump_languages_licence_and_steps_are_told(tmp_path: Path) -> None:
     ]
     steps = [line.partition(":")[0] for line in metadata.data_preprocessing_protocol]
     assert steps == ["bertdata extract", "bertdata segment", "bertdata create"]
-    value = json.loads((tmp_path / "out" / "croissant.json").read_text())
+    value = json.loads((tmp_path / "shards" / "croissant.json").read_text())
     parts, _ = value["prov:wasDerivedFrom"]
     [articles] = parts["prov:wasDerivedFrom"]
     [source] = articles["prov:wasDerivedFrom"]

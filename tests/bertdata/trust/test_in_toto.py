@@ -11,10 +11,10 @@ from in_toto_attestation.predicates.provenance.v1.provenance_pb2 import Provenan
 from in_toto_attestation.v1.statement import Statement
 from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
 
-import bertdata as toolkit
 from bertdata.errors import ManifestError
 from bertdata.lineages.read import read_lineage
 from bertdata.trust.in_toto import check_statement, dump_statements, make_statements
+from tests.support.data_chains import make_chain
 from tests.support.paths import DUMP, GOLDEN
 
 
@@ -31,11 +31,9 @@ def parse(statement: dict) -> tuple[Statement, Provenance]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``extracted``, ``text`` and ``shards`` of the golden dump."""
+    """``extracted``, ``results`` and ``shards`` of the golden dump."""
     place = tmp_path_factory.mktemp("chain")
-    toolkit.extract(DUMP, place / "extracted")
-    toolkit.segment(place / "extracted", place / "text", sentences="lines")
-    toolkit.create(place / "text", place / "shards", vocab=GOLDEN / "vocab.txt", max_seq_length=64, workers=1)
+    make_chain(DUMP, place)
     return place
 
 
@@ -53,7 +51,7 @@ def test_the_library_validates_a_statement_for_each_step(statements: list[dict])
 
 
 def test_subjects_are_what_the_step_wrote_and_its_record(made: Path, statements: list[dict]) -> None:
-    for statement, name in zip(statements, ("extracted", "text", "shards"), strict=True):
+    for statement, name in zip(statements, ("extracted", "results", "shards"), strict=True):
         found, _ = parse(statement)
         subjects = {subject.name: subject.digest["md5"] for subject in found.pb.subject}
         assert subjects == {file: md5(made / name / file) for file in subjects}
@@ -68,9 +66,9 @@ def test_dependencies_are_what_the_step_read(made: Path, statements: list[dict])
     assert read.pop("record of the articles") == md5(made / "extracted" / "manifest.json")
     assert read == {name: md5(made / "extracted" / name) for name in read}
     read = {one.name: one.digest["md5"] for one in third}
-    assert read.pop("record of the parts") == md5(made / "text" / "manifest.json")
+    assert read.pop("record of the parts") == md5(made / "results" / "manifest.json")
     assert read.pop("vocab.txt") == md5(GOLDEN / "vocab.txt")
-    assert read == {name: md5(made / "text" / name) for name in read}
+    assert read == {name: md5(made / "results" / name) for name in read}
 
 
 def test_settings_are_the_external_parameters(made: Path, statements: list[dict]) -> None:

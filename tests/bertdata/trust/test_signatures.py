@@ -44,7 +44,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_keys(place, "key")
     write_keys(place, "other")
     toolkit.create(
-        GOLDEN / "single.txt", place / "shards", vocab=GOLDEN / "vocab.txt", max_seq_length=64, workers=1
+        GOLDEN / "single.txt",
+        place / "shards",
+        vocab=GOLDEN / "vocab.txt",
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        workers=1,
     )
     toolkit.sign(place / "shards", place / "key.pem")
     return place
