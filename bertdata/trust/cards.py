@@ -16,7 +16,6 @@ from bertdata.trust.described_dataset import find_described_dataset
 from bertdata.trust.licences import find_languages, find_licences
 
 _TRAINING = (PRETRAIN, FINETUNE)
-_LOCAL_BEGINNINGS = ("/", ".", "~")
 
 
 class Measure(NamedTuple):
@@ -50,12 +49,14 @@ class ModelFacts(NamedTuple):
     name: name of the model.
     pipeline: the hub's name for what the model does, such as fill-mask.
     settings: settings of the training that differ from the defaults, by name.
+    base_model: name on the hub of the model that the training started from, or "".
     evaluation: results of the run. None if it made no evaluation.
     """
 
     name: str
     pipeline: str
     settings: Mapping[str, Any]
+    base_model: str = ""
     evaluation: Evaluation | None = None
 
 
@@ -65,7 +66,7 @@ def make_model_card(lineage: Lineage, facts: ModelFacts) -> str:
     lineage: the model's lineage.
     facts: what the trainer knows about the run.
     """
-    languages, base_model = find_languages(lineage), _find_base_model(lineage)
+    languages = find_languages(lineage)
     heading: dict[str, Any] = {
         "library_name": "transformers",
         "pipeline_tag": facts.pipeline,
@@ -73,15 +74,15 @@ def make_model_card(lineage: Lineage, facts: ModelFacts) -> str:
     }
     if languages:
         heading["language"] = languages
-    if base_model:
-        heading["base_model"] = base_model
+    if facts.base_model:
+        heading["base_model"] = facts.base_model
     if facts.evaluation is not None:
         heading["model-index"] = _make_model_index(facts, facts.evaluation)
     body = [
         f"# {facts.name}",
         "An encoder that was trained and exported by bertdata. `lineage.json` holds every setting of every "
         "step, and the digests of all files that were read.",
-        *_make_start_section(lineage, base_model),
+        *_make_start_section(lineage, facts.base_model),
         *_make_data_section(lineage),
         *_make_settings_section(facts.settings),
         *_make_evaluation_section(facts.evaluation),
@@ -159,35 +160,22 @@ def _make_model_index(facts: ModelFacts, evaluation: Evaluation) -> list[dict[st
     return [{"name": facts.name, "results": [result]}]
 
 
-def _find_base_model(lineage: Lineage) -> str:
-    """Return the name on the hub of the model that the training started from, or "" if there is none."""
-    for step in lineage.list_steps():
-        start = step.settings.get("start_from_ckpt") if step.name in _TRAINING else None
-        is_own = any(one.role == "start" and one.made_by is not None for one in step.inputs)
-        if isinstance(start, str) and not is_own and _is_hub_name(start):
-            return start
-    return ""
-
-
-def _is_hub_name(name: str) -> bool:
-    """Return True if a name may be that of a model on the hub: NAME or OWNER/NAME, and no path."""
-    return name.count("/") <= 1 and ":" not in name and not name.startswith(_LOCAL_BEGINNINGS)
-
-
 def _make_start_section(lineage: Lineage, base_model: str) -> Iterator[str]:
-    """Yield the paragraphs about the weights that the training started from."""
+    """Yield the paragraphs about the weights that the training started from.
+
+    base_model: name of the model on the hub from which the first training started, or "".
+    """
     yield "## Start"
+    if base_model:
+        yield f"The training started from [{base_model}](https://huggingface.co/{base_model})."
     trained = [step for step in lineage.list_steps() if step.name in _TRAINING]
     starts = [(step, one) for step in trained for one in step.inputs if one.role == "start"]
     if not starts:
         yield (
             "The training started from random weights." if trained else "How the weights began is not known."
         )
-        return
     for step, one in starts:
-        told = step.settings.get("start_from_ckpt") or "the checkpoint of the phase before"
-        name = f"[{base_model}](https://huggingface.co/{base_model})" if told == base_model else f"`{told}`"
-        yield f"`{step.program}` started from {name}.{_describe_digests(one)}"
+        yield f"`{step.program}` started from weights of an earlier training.{_describe_digests(one)}"
 
 
 def _describe_digests(given: Input) -> str:

@@ -20,6 +20,7 @@ STEPS = {
     "report": "report",
     "segment": "segment",
     "show": "show",
+    "sign": "sign",
     "stats": "stats",
     "train_vocab": "train-vocab",
     "verify": "verify-md5",

@@ -182,6 +182,7 @@ def test_the_fields_of_hdf5_are_its_datasets(tmp_path: Path) -> None:
     assert list_fields(tmp_path / "shards") == expected
 
 
+@pytest.mark.thorough_after_first
 @pytest.mark.parametrize("layout", ["flat", "habana", "graphcore", "nvidia"])
 def test_packed_rows_are_described(tmp_path: Path, layout: str) -> None:
     create(tmp_path / "shards")
@@ -193,6 +194,7 @@ def test_packed_rows_are_described(tmp_path: Path, layout: str) -> None:
     assert len(list_fields(tmp_path / "packed")) > 3
 
 
+@pytest.mark.thorough_after_first
 @pytest.mark.parametrize("to", ["lddl", "arrow", "nvidia-mlperf"])
 def test_other_programs_formats_are_described(tmp_path: Path, to: str) -> None:
     create(tmp_path / "shards")

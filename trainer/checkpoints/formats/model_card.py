@@ -12,6 +12,7 @@ from bertdata.lineages.read import read_lineage
 from bertdata.lineages.step import FINETUNE, PRETRAIN, Lineage, Step
 from bertdata.trust.cards import Evaluation, Measure, ModelFacts, make_model_card
 from trainer.checkpoints.any_checkpoint import HEADS, OURS, Checkpoint
+from trainer.checkpoints.formats.hub_cache import find_hub_name
 from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.records import find_run_directory
 from trainer.checkpoints.source import find_trainer_checkpoint
@@ -51,6 +52,7 @@ def write_model_card(directory: str, target: str, checkpoint: Checkpoint) -> Non
         name=storage.get_base_name(target),
         pipeline=_find_pipeline(checkpoint),
         settings=_select_settings(lineage),
+        base_model=_find_base_model(lineage),
         evaluation=_find_evaluation(lineage, checkpoint),
     )
     with storage.open_output(path) as file:
@@ -67,6 +69,13 @@ def _find_last_training(lineage: Lineage) -> Step | None:
     """Return the last step that trained the model, or None if it is not known."""
     steps = [step for step in lineage.list_steps() if step.name in (PRETRAIN, FINETUNE)]
     return steps[-1] if steps else None
+
+
+def _find_base_model(lineage: Lineage) -> str:
+    """Return the name on the hub of the model that the first training started from, or ""."""
+    steps = [step for step in lineage.list_steps() if step.name in (PRETRAIN, FINETUNE)]
+    start = steps[0].settings.get("start_from_ckpt") if steps else None
+    return find_hub_name(start) if isinstance(start, str) else ""
 
 
 def _select_settings(lineage: Lineage) -> dict[str, Any]:

@@ -1,0 +1,123 @@
+"""The README.md of an exported model: Hugging Face's library parses its heading, and it tells the truth."""
+
+import csv
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from huggingface_hub import ModelCard, ModelCardData
+
+from tests.support.training_runs import words
+from trainer.checkpoints.formats.model_card import write_model_card
+from trainer.checkpoints.source import open_checkpoint
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def place(training_set, tmp_path_factory) -> Path:
+    """``run`` of four updates with an evaluation after each second one, and ``model``, its export."""
+    from trainer.__main__ import main
+
+    place = tmp_path_factory.mktemp("card")
+    data = f"--eval-data={training_set}"
+    given = words(training_set, place / "run", data, "--steps=4", "--checkpoint-every=2", "--eval-every=2")
+    assert main(given) == 0
+    assert main(["convert", str(place / "run"), str(place / "model")]) == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def card(place: Path) -> ModelCard:
+    return ModelCard.load(place / "model" / "README.md")
+
+
+def read_evaluations(run: Path) -> dict[int, dict[str, float]]:
+    """Return the rows of evaluation.csv by update."""
+    with (run / "evaluation.csv").open(encoding="utf-8") as file:
+        return {
+            int(row["step"]): {name: float(text) for name, text in row.items() if text}
+            for row in csv.DictReader(file)
+        }
+
+
+def test_the_library_parses_the_heading(card: ModelCard) -> None:
+    assert isinstance(card.data, ModelCardData)
+    assert card.data.library_name == "transformers"
+    assert card.data.pipeline_tag == "fill-mask"
+    assert card.data.model_name == "model"
+    assert card.data.license is None
+
+
+def test_the_metrics_are_those_of_the_last_evaluation(place: Path, card: ModelCard) -> None:
+    expected = read_evaluations(place / "run")[4]
+    found = {result.metric_type: result.metric_value for result in card.data.eval_results}
+    assert found["masked_lm_loss"] == expected["masked_lm_loss"]
+    assert found == {name: expected[name] for name in found}
+    assert expected.keys() - found.keys() <= {"step", "trained", "examples"}
+
+
+def test_the_body_names_data_settings_and_the_command(place: Path, card: ModelCard, training_set) -> None:
+    assert "bertdata rebuild MODEL --from SOURCES --output rebuilt" in card.text
+    manifest = Path(training_set) / "manifest.json"
+    assert hashlib.md5(manifest.read_bytes()).hexdigest() in card.text
+    for source in json.loads(manifest.read_text())["inputs"]:
+        assert f"| {source['name']} | {source['bytes']:,} | {source['md5']} |" in card.text
+    assert "| steps | 4 |" in card.text
+    assert "| model hidden_size | 32 |" in card.text
+    assert str(place) not in card.text  # paths of the machine are left out
+
+
+def test_an_earlier_checkpoint_has_its_own_evaluation(place: Path, trainer, tmp_path: Path) -> None:
+    source = place / "run" / "checkpoints" / "step-00000002"
+    assert trainer("convert", source, tmp_path / "earlier").status == 0
+    card = ModelCard.load(tmp_path / "earlier" / "README.md")
+    expected = read_evaluations(place / "run")[2]
+    found = {result.metric_type: result.metric_value for result in card.data.eval_results}
+    assert found["masked_lm_loss"] == expected["masked_lm_loss"]
+
+
+def test_a_run_without_evaluations_says_so(training_set, trainer, tmp_path: Path) -> None:
+    assert trainer(*words(training_set, tmp_path / "run", "--steps=1", "--warmup=0")).status == 0
+    assert trainer("convert", tmp_path / "run", tmp_path / "model").status == 0
+    card = ModelCard.load(tmp_path / "model" / "README.md")
+    assert "The run made no evaluation." in card.text
+    assert card.data.eval_results is None
+
+
+def test_an_existing_readme_is_kept(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mine\n")
+    write_model_card(str(tmp_path), str(tmp_path), open_checkpoint(str(place / "run")))
+    assert (tmp_path / "README.md").read_text() == "mine\n"
+
+
+def test_weights_of_another_program_have_a_card_too(place: Path, trainer, tmp_path: Path) -> None:
+    theirs = Path(shutil.copytree(place / "model", tmp_path / "theirs"))
+    for name in ("README.md", "lineage.json"):
+        (theirs / name).unlink()
+    assert trainer("convert", theirs, tmp_path / "again", "--to", "huggingface").status == 0
+    card = ModelCard.load(tmp_path / "again" / "README.md")
+    assert "How the weights began is not known." in card.text
+    weights = hashlib.md5((theirs / "model.safetensors").read_bytes()).hexdigest()
+    assert f"| {weights} |" in card.text
+
+
+def test_a_model_continued_from_the_hub_names_its_base(
+    place: Path, training_set, trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshots = tmp_path / "models--google-bert--bert-tiny" / "snapshots"
+    snapshots.mkdir(parents=True)
+    (snapshots / "0").symlink_to(place / "model")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    for start, base in (("bert-tiny", "google-bert/bert-tiny"), (place / "model", None)):
+        run, model = tmp_path / "run" / str(base), tmp_path / "models" / str(base)
+        assert (
+            trainer(*words(training_set, run, f"--start-from-ckpt={start}", "--steps=1", "--warmup=0")).status
+            == 0
+        )
+        assert trainer("convert", run, model).status == 0
+        card = ModelCard.load(model / "README.md")
+        assert card.data.base_model == base
+        assert "started from weights of an earlier training" in card.text
