@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bertdata.steps.lineage import lineage
     from bertdata.steps.open_dataset import open_dataset
     from bertdata.steps.pack import pack
+    from bertdata.steps.rebuild import rebuild
     from bertdata.steps.segment import segment
     from bertdata.steps.show import show
     from bertdata.steps.sign import sign
@@ -43,6 +44,7 @@ __all__ = [
     "lineage",
     "open_dataset",
     "pack",
+    "rebuild",
     "report",
     "segment",
     "show",

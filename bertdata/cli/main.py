@@ -26,6 +26,7 @@ COMMANDS = {
     "show": "print single examples in readable form",
     "stats": "print a dataset's statistics: lengths, padding, masks, balance of the shards",
     "lineage": "show every step that led to a dataset, a run or a model",
+    "rebuild": "make a dataset, a run or a model again from its sources and compare every md5",
     "report": "write an HTML page about one dataset, or several side by side",
     "convert": "convert a shard to another file format, or a dataset to another program's layout",
     "train-vocab": "train a WordPiece, BPE or Unigram vocabulary on your text",

@@ -23,7 +23,7 @@ class StepMaker:
     """
 
     def __init__(self, documents: Documents) -> None:
-        self._documents = documents
+        self.documents = documents
         self._made: dict[tuple[str, str], Step] = {}
         self._depth = 0
 
@@ -39,6 +39,7 @@ class StepMaker:
         """
         key = (compute_md5(data), directory)
         if key not in self._made:
+            self.documents.add(data, where)
             if self._depth >= _MOST_NESTED:
                 raise ManifestError(f"{where}: more than {_MOST_NESTED} steps follow one another")
             self._depth += 1
@@ -51,7 +52,7 @@ class StepMaker:
     def _make(self, data: bytes, where: str, directory: str, run: str) -> Step:
         value = parse_json(data, where)
         if is_export_record(value):
-            return make_export_step(data, where, self._documents, self.make, directory)
+            return make_export_step(data, where, self.documents, self.make, directory)
         if is_run_state(value):
-            return make_run_step(data, where, self._documents, self.make, directory, run)
-        return make_data_step(data, where, self._documents, directory)
+            return make_run_step(data, where, self.documents, self.make, directory, run)
+        return make_data_step(data, where, self.documents, directory)

@@ -31,6 +31,7 @@ from bertdata.lineages.step import (
 )
 from bertdata.sources.kinds import is_articles_kind
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
+from bertdata.text.settings import LEFT_OUT_COUNTS
 from bertdata.tokens.files import name_in_dataset
 from bertdata.tokens.training.manifest import KIND as VOCABULARY_KIND
 from bertdata.tokens.training.manifest import parse_vocabulary_manifest
@@ -189,6 +190,8 @@ class _DataSteps:
         settings["input_kinds"] = {entry.name: entry.kind for entry in manifest.inputs}
         punkt = {} if manifest.punkt is None else {"Punkt": str(manifest.punkt["variant"])}
         counts = manifest.counts
+        facts: dict[str, Any] = {"articles": counts.articles, "sentences": counts.sentences}
+        facts |= {name: number for name in LEFT_OUT_COUNTS if (number := getattr(counts, name))}
         return Step(
             name=SEGMENT,
             path=directory,
@@ -197,7 +200,7 @@ class _DataSteps:
             versions=punkt,
             inputs=tuple(inputs),
             outputs=list_lineage_files(manifest.files),
-            facts={"articles": counts.articles, "sentences": counts.sentences},
+            facts=facts,
         )
 
     def _follow(

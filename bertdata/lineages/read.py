@@ -37,46 +37,47 @@ def read_lineage(path: str) -> Lineage:
     given = path.rstrip("/") or path
     if not storage.exists(given):
         raise MissingInputError(f"{path}: no such file or directory")
-    if not storage.is_directory(given):
-        return Lineage(path=path, results=(_read_file(given),))
-    return Lineage(path=path, results=tuple(_read_directory(given)))
+    documents = Documents()
+    maker = StepMaker(documents)
+    is_directory = storage.is_directory(given)
+    results = _read_directory(given, maker) if is_directory else [_read_file(given, maker)]
+    return Lineage(path=path, results=tuple(results), documents=documents)
 
 
-def _read_directory(directory: str) -> list[Step]:
+def _read_directory(directory: str, maker: StepMaker) -> list[Step]:
     """Return the last steps of a directory: one, or one for each directory in it that has a manifest."""
     for name in (LINEAGE_NAME, MANIFEST_NAME):
         path = storage.join(directory, name)
         if storage.exists(path):
-            return [_read_record(path, directory)]
+            return [_read_record(path, directory, maker)]
     if storage.exists(storage.join(directory, STATE_NAME)):
-        return [_read_checkpoint(directory)]
+        return [_read_checkpoint(directory, maker)]
     names = list_inputs(directory, hidden=True).names
     if any(name.startswith(f"{CHECKPOINTS}/") for name in names):
-        return [_read_checkpoint(storage.join(directory, _choose_checkpoint(directory, names)))]
+        chosen = storage.join(directory, _choose_checkpoint(directory, names))
+        return [_read_checkpoint(chosen, maker)]
     inner = find_manifest_directories(names)
     if not inner:
         raise ManifestError(f"{directory}: has no record of how it was made; {_EXPECTED}")
     found = [storage.join(directory, name) for name in inner]
-    return [_read_record(storage.join(one, MANIFEST_NAME), one) for one in found]
+    return [_read_record(storage.join(one, MANIFEST_NAME), one, maker) for one in found]
 
 
-def _read_record(path: str, directory: str) -> Step:
+def _read_record(path: str, directory: str, maker: StepMaker) -> Step:
     """Return the step of a record that lies in the directory that the step wrote."""
-    documents = Documents()
-    documents.add_directory(directory)
-    return StepMaker(documents).make(storage.read_bytes(path), path, directory)
+    maker.documents.add_directory(directory)
+    return maker.make(storage.read_bytes(path), path, directory)
 
 
-def _read_checkpoint(directory: str) -> Step:
+def _read_checkpoint(directory: str, maker: StepMaker) -> Step:
     """Return the step that wrote a checkpoint. The records of its data are in the directory of its run."""
     path = storage.join(directory, STATE_NAME)
     parent = storage.get_parent(directory)
     run = storage.get_parent(parent) if storage.get_base_name(parent) == CHECKPOINTS else ""
-    documents = Documents()
-    documents.add_directory(directory)
+    maker.documents.add_directory(directory)
     if run:
-        documents.add_directory(run)
-    return StepMaker(documents).make(storage.read_bytes(path), path, directory, run)
+        maker.documents.add_directory(run)
+    return maker.make(storage.read_bytes(path), path, directory, run)
 
 
 def _choose_checkpoint(run: str, names: Sequence[str]) -> str:
@@ -99,7 +100,7 @@ def _choose_checkpoint(run: str, names: Sequence[str]) -> str:
     return found.get(best.get("number", -1), newest)
 
 
-def _read_file(path: str) -> Step:
+def _read_file(path: str, maker: StepMaker) -> Step:
     """Return the step that wrote a file. Of a shard or part, only this file is listed among the outputs."""
     beside = make_manifest_path(path)
     if storage.exists(beside):
@@ -110,7 +111,7 @@ def _read_file(path: str) -> Step:
             storage.read_bytes(path), path, path.removesuffix(".manifest.json")
         )
     directory = _find_directory_of(path)
-    [step] = _read_directory(directory)
+    [step] = _read_directory(directory, maker)
     inside = path if directory == "." else path[len(directory.rstrip("/")) + 1 :]
     if inside in (MANIFEST_NAME, LINEAGE_NAME, STATE_NAME):
         return step

@@ -51,7 +51,7 @@ def make_run_step(
     inputs += _make_start_inputs(state, documents, follow, is_named)
     step, phase = state.get("step", 0), state.get("phase", 1)
     facts: dict[str, Any] = {"updates": step, "phase": phase, "checkpoint": _find_number(state)}
-    for name in ("workers", "threads", "trained", "best", "history"):
+    for name in ("started", "workers", "threads", "trained", "best", "history"):
         if state.get(name):
             facts[name] = state[name]
     is_pretraining = config.get("task", "pretraining") == "pretraining"

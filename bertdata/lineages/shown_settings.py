@@ -8,13 +8,19 @@ from typing import Any
 from bertdata.lineages.step import FINETUNE, PRETRAIN, LineageFile, Step, compute_files_md5
 from schemas import load_schema
 
-RUN_PLACES = (
+_PLACES = (
     *("output_dir", "overwrite_output_dir", "resume", "resume_step", "resume_from", "resume_skips_damaged"),
-    *("steps_this_run", "no_progress_bar", "keep_checkpoints", "keep_local_checkpoints", "checkpoint_signal"),
-    *("log_every", "no_logs", "json_summary", "json_summary_form", "description", "curves", "tensorboard"),
-    *("wandb", "wandb_offline", "wandb_project", "save_plan", "profile"),
+    *(
+        "steps_this_run",
+        "keep_checkpoints",
+        "keep_local_checkpoints",
+        "checkpoint_every",
+        "checkpoint_signal",
+    ),
+    *("save_plan", "profile"),
 )
-"""Keys of the trainer's configuration that decide where something is written or shown, but no weights."""
+"""Keys of the trainer's configuration that decide when and where something is written, but no weights."""
+_SECTIONS_OF_LOGS = ("reports", "loggers")
 
 _MD5 = re.compile("[0-9a-f]{32}")
 
@@ -32,12 +38,15 @@ def list_shown_settings(step: Step) -> dict[str, str]:
 
 
 def list_changed_keys(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of a trainer's configuration whose value is not the default, except those of places."""
+    """Return the keys of a trainer's configuration that decide the weights and are not the default."""
     known = load_schema("trainer")["properties"]
     return {
         name: value
         for name, value in config.items()
-        if name in known and name not in RUN_PLACES and value != known[name].get("default")
+        if name in known
+        and name not in _PLACES
+        and known[name].get("section") not in _SECTIONS_OF_LOGS
+        and value != known[name].get("default")
     }
 
 

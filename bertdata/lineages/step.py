@@ -6,6 +6,7 @@ from typing import Any
 
 from bertdata.io.file_check import compute_md5
 from bertdata.io.manifest_file import format_md5sum_line
+from bertdata.lineages.documents import Documents
 
 EXTRACT = "extract"
 SEGMENT = "segment"
@@ -122,10 +123,12 @@ class Lineage:
 
     path: the artefact, as the user named it.
     results: the last steps. There are several if the path is a directory with several datasets.
+    documents: the records of the steps.
     """
 
     path: str
     results: tuple[Step, ...]
+    documents: Documents = field(default_factory=Documents, compare=False, repr=False)
 
     def list_steps(self) -> list[Step]:
         """Return every step once, each after the steps that made its inputs."""

@@ -283,7 +283,7 @@ def _list_settings(request: TrainVocabRequest) -> dict[str, Any]:
 
 
 def _list_text_files(paths: Sequence[str]) -> tuple[FileEntry, ...]:
-    """Return name, size and md5 of each text file, in the order of the paths.
+    """Return name, size and md5 of each text file, sorted by name.
 
     A file is called by its name, or by its path below the folder of all files if several have this name.
     """
@@ -294,6 +294,8 @@ def _list_text_files(paths: Sequence[str]) -> tuple[FileEntry, ...]:
     sizes = storage.map_paths(paths, storage.read_size)
     md5s = compute_file_md5s(paths)
     return tuple(
-        FileEntry(name=names[path], bytes=size, md5=md5)
-        for path, size, md5 in zip(paths, sizes, md5s, strict=True)
+        sorted(
+            FileEntry(name=names[path], bytes=size, md5=md5)
+            for path, size, md5 in zip(paths, sizes, md5s, strict=True)
+        )
     )

@@ -24,8 +24,8 @@ class VocabularyManifest(NamedTuple):
     versions: versions of the packages that trained the vocabulary, by package.
     text: numbers of words in the training text, by name.
     file: name, size and md5 of the vocabulary file.
-    inputs: name, size and md5 of each text file, in the order of reading. Empty in manifests of earlier
-        versions.
+    inputs: name, size and md5 of each text file, sorted by name. The order of the texts does not change the
+        vocabulary. Empty in manifests of earlier versions.
     """
 
     settings: dict[str, Any]
