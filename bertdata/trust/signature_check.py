@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from bertdata.dataset.companion_files import SIGNATURE_NAME
 from bertdata.dataset.findings import EXTRA, MISSING, Finding, make_right_finding
 from bertdata.errors import MissingInputError
 from bertdata.io import storage
+from bertdata.io.json_text import parse_json_text
 from bertdata.io.terminal import shorten
 from bertdata.trust.keys import check_public_key
 from bertdata.trust.packages import load_package
@@ -85,10 +85,12 @@ def _read_predicate(where: str) -> dict[str, Any]:
 
     Raises ValueError, KeyError or TypeError for a damaged signature.
     """
-    bundle = json.loads(storage.read_bytes(where))
+    bundle = parse_json_text(storage.read_bytes(where))
     if "publicKey" not in bundle["verificationMaterial"]:
         raise ValueError("it was made with a certificate or an identity, expected one made with a key pair")
-    predicate: dict[str, Any] = json.loads(base64.b64decode(bundle["dsseEnvelope"]["payload"]))["predicate"]
+    predicate: dict[str, Any] = parse_json_text(base64.b64decode(bundle["dsseEnvelope"]["payload"]))[
+        "predicate"
+    ]
     return predicate
 
 

@@ -42,7 +42,7 @@ PRINTED = {"help", "json", "dry_run"}
 
 def test_the_package_offers_these_names_and_no_others():
     offered = ["Records", "__version__", "create", "errors", "extract", "find_date", "open_dataset", "pack"]
-    offered += ["report", "segment", "show", "stats", "train_vocab", "verify", "write_report"]
+    offered += ["report", "segment", "show", "sign", "stats", "train_vocab", "verify", "write_report"]
     assert bertdata.__all__ == offered
     assert dir(bertdata) == sorted(offered)
     for name in offered:
@@ -148,6 +148,7 @@ def test_settings_are_keywords_and_paths_come_first(function):
         ["path"],
         ["shard"],
         ["texts", "output"],
+        ["path", "private_key"],
         PACKED,
     )
     optional = [
