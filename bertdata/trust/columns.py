@@ -86,8 +86,8 @@ def _list_tfrecord_columns(path: str, manifest: Manifest) -> Iterator[StoredColu
     with open_reader(path, objective=objective) as reader:
         layout = reader.layout
     if layout.packing is not None:
-        for name, field in load_row_fields(layout.packing, "tfrecord").items():
-            yield StoredColumn(name, field.type, field.width(layout) or ANY_LENGTH)
+        for name, row_field in load_row_fields(layout.packing, "tfrecord").items():
+            yield StoredColumn(name, row_field.type, row_field.width(layout) or ANY_LENGTH)
         return
     for name, field in find_objective(layout.objective).fields("tfrecord", layout).items():
         yield StoredColumn(name, field.type, ANY_LENGTH if field.shape == "*" else field.width(layout, 0))

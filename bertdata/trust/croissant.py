@@ -250,7 +250,7 @@ def _describe_step(step: Step) -> str:
 
 def _describe_making(step: Step) -> dict[str, Any]:
     """Return how the outputs of a step were made, with all steps before it, in the terms of PROV-O."""
-    activity = {
+    activity: dict[str, Any] = {
         "@type": "prov:Activity",
         "prov:label": step.program,
         "description": json.dumps(dict(step.settings)),
