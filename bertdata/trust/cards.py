@@ -79,7 +79,7 @@ def make_model_card(lineage: Lineage, facts: ModelFacts) -> str:
     if facts.evaluation is not None:
         heading["model-index"] = _make_model_index(facts, facts.evaluation)
     body = [
-        f"# {facts.name}",
+        f"# {_format_cell(facts.name)}",
         "An encoder that was trained and exported by bertdata. `lineage.json` holds every setting of every "
         "step, and the digests of all files that were read.",
         *_make_start_section(lineage, facts.base_model),

@@ -1,4 +1,4 @@
-"""The README.md of an exported model: Hugging Face's library parses its heading, and it tells the truth."""
+"""A model to be published: its card for the hub, its lineage for in-toto, and its signature."""
 
 import csv
 import hashlib
@@ -6,9 +6,18 @@ import json
 import shutil
 from pathlib import Path
 
+import model_signing.verifying
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from google.protobuf.json_format import ParseDict
 from huggingface_hub import ModelCard, ModelCardData
+from in_toto_attestation.v1.statement import Statement
+from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
 
+import bertdata
+from bertdata.lineages.read import read_lineage
+from bertdata.trust.in_toto import make_statements
 from tests.support.training_runs import words
 from trainer.checkpoints.formats.model_card import write_model_card
 from trainer.checkpoints.source import open_checkpoint
@@ -121,3 +130,45 @@ def test_a_model_continued_from_the_hub_names_its_base(
         card = ModelCard.load(model / "README.md")
         assert card.data.base_model == base
         assert "started from weights of an earlier training" in card.text
+
+
+def test_the_steps_of_a_model_are_statements_that_the_library_of_in_toto_validates(place: Path) -> None:
+    statements = make_statements(read_lineage(str(place / "model")))
+    for statement in statements:
+        Statement.copy_from_pb(ParseDict(statement, StatementMessage())).validate()
+    *_, trained, exported = statements
+    types = [one["predicate"]["buildDefinition"]["buildType"] for one in (trained, exported)]
+    assert types == ["urn:bertdata:step:pretrain", "urn:bertdata:step:export"]
+    subjects = {one["name"]: one["digest"]["md5"] for one in exported["subject"]}
+    files = {path.name for path in (place / "model").iterdir()} - {"README.md"}
+    assert subjects == {
+        name: hashlib.md5((place / "model" / name).read_bytes()).hexdigest() for name in files
+    }
+    weights = place / "run" / "checkpoints" / "step-00000004" / "model.safetensors"
+    read = exported["predicate"]["buildDefinition"]["resolvedDependencies"]
+    assert hashlib.md5(weights.read_bytes()).hexdigest() in [one["digest"]["md5"] for one in read]
+
+
+@pytest.mark.parametrize("name", ["run", "model"])
+def test_a_signed_run_and_model_are_verified_and_a_changed_weight_is_named(
+    place: Path, trainer, training_set, tmp_path: Path, name: str
+) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    public = key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
+    (tmp_path / "key.pem").write_bytes(private)
+    (tmp_path / "key.pub").write_bytes(public)
+    signed = Path(shutil.copytree(place / name, tmp_path / name))
+    bertdata.sign(signed, tmp_path / "key.pem")
+    assert bertdata.verify(signed, public_key=tmp_path / "key.pub").sound
+    config = model_signing.verifying.Config().use_elliptic_key_verifier(public_key=tmp_path / "key.pub")
+    config.verify(signed, signed / "model.sig")
+    start = ("--steps=1", "--warmup=0", f"--start-from-ckpt={signed}")
+    assert trainer(*words(training_set, tmp_path / "continued", *start)).status == 0  # read as before
+    weights = max(signed.rglob("model.safetensors"))
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
+    [fault] = bertdata.verify(signed, public_key=tmp_path / "key.pub").faults
+    assert (fault.file, fault.status) == (str(weights), "changed")
+    with pytest.raises(ValueError, match="model.safetensors"):
+        config.verify(signed, signed / "model.sig")
