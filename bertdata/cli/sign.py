@@ -6,12 +6,12 @@ from bertdata.steps.sign import sign
 
 EXAMPLE = """\
   bertdata sign shards --private-key key.pem
-  bertdata verify-md5 shards --public-key key.pub"""
+  bertdata sign bert-tiny --private-key key.pem --signature bert-tiny.sig"""
 
 SUMMARY = """\
 Writes a signature by OpenSSF Model Signing: a sigstore bundle with the name and the SHA-256 of every file of
 the directory, signed with your private key. No network is used. Whoever has the public key can check with
-verify-md5 --public-key, or with the command model_signing, that no file was changed, added or removed. Files
+bertdata verify-md5 PATH --public-key FILE, or with the command model_signing, that no file was changed, added or removed. Files
 of git (.git, .gitattributes, .github, .gitignore) are not signed. A pair of keys, made by OpenSSL:
   openssl ecparam -name prime256v1 -genkey -noout -out key.pem
   openssl ec -in key.pem -pubout -out key.pub"""
