@@ -16,7 +16,9 @@ STEPS = {
     "create": "create",
     "extract": "extract",
     "find_date": "extract",
+    "lineage": "lineage",
     "pack": "pack",
+    "rebuild": "rebuild",
     "report": "report",
     "segment": "segment",
     "show": "show",
@@ -40,8 +42,19 @@ PRINTED = {"help", "json", "dry_run"}
 
 
 def test_the_package_offers_these_names_and_no_others():
-    offered = ["Records", "__version__", "create", "errors", "extract", "find_date", "open_dataset", "pack"]
-    offered += ["report", "segment", "show", "stats", "train_vocab", "verify", "write_report"]
+    offered = ["Records", "__version__", "create", "errors", "extract", "find_date", "lineage"]
+    offered += [
+        "open_dataset",
+        "pack",
+        "rebuild",
+        "report",
+        "segment",
+        "show",
+        "stats",
+        "train_vocab",
+        "verify",
+        "write_report",
+    ]
     assert bertdata.__all__ == offered
     assert dir(bertdata) == sorted(offered)
     for name in offered:
@@ -147,6 +160,7 @@ def test_settings_are_keywords_and_paths_come_first(function):
         ["path"],
         ["shard"],
         ["texts", "output"],
+        ["path", "sources", "output"],
         PACKED,
     )
     optional = [
