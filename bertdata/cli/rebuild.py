@@ -2,7 +2,7 @@
 
 from bertdata.cli.common.parser import Parser
 from bertdata.io.terminal import say
-from bertdata.steps.rebuild import RebuildResult, rebuild
+from bertdata.steps.rebuild import RebuildResult, make_plan, run_plan
 
 EXAMPLE = """\
   bertdata rebuild shards --from enwiki-20200101-pages-articles.xml.bz2 --output again
@@ -57,17 +57,11 @@ def make_parser() -> Parser:
 def run(arguments: list[str]) -> int:
     """Make the artefact again. Return 0 if every md5 is equal, otherwise 1."""
     args = make_parser().parse_args(arguments)
-    made = rebuild(
-        args.path,
-        args.sources,
-        args.output,
-        trust=args.trust,
-        dry_run=args.dry_run,
-        tell=lambda line: say(line),
-    )
+    plan = make_plan(args.path, args.sources, args.output, trust=args.trust)
     if args.dry_run:
-        say(*made.commands)
+        say(*(f"# {note}" for note in plan.notes), *plan.list_lines())
         return 0
+    made = run_plan(plan, say)
     _print_result(args.path, made)
     return 0 if made.is_equal else 1
 

@@ -10,9 +10,9 @@ EXAMPLE = """\
 
 SUMMARY = """\
 Writes a signature by OpenSSF Model Signing: a sigstore bundle with the name and the SHA-256 of every file of
-the directory, signed with your private key. No network is used. Whoever has the public key can check with
-bertdata verify-md5 PATH --public-key FILE, or with the command model_signing, that no file was changed, added or removed. Files
-of git (.git, .gitattributes, .github, .gitignore) are not signed. A pair of keys, made by OpenSSL:
+the directory, signed with your private key. No network is used. Whoever has the public key can check that no
+file was changed, added or removed: bertdata verify-md5 PATH --public-key FILE, or the command model_signing.
+Files of git (.git, .gitattributes, .github, .gitignore) are not signed. A pair of keys, made by OpenSSL:
   openssl ecparam -name prime256v1 -genkey -noout -out key.pem
   openssl ec -in key.pem -pubout -out key.pub"""
 

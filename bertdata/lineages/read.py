@@ -104,12 +104,9 @@ def _read_file(path: str, maker: StepMaker) -> Step:
     """Return the step that wrote a file. Of a shard or part, only this file is listed among the outputs."""
     beside = make_manifest_path(path)
     if storage.exists(beside):
-        documents = Documents()
-        return StepMaker(documents).make(storage.read_bytes(beside), beside, path)
+        return maker.make(storage.read_bytes(beside), beside, path)
     if path.endswith(".manifest.json"):
-        return StepMaker(Documents()).make(
-            storage.read_bytes(path), path, path.removesuffix(".manifest.json")
-        )
+        return maker.make(storage.read_bytes(path), path, path.removesuffix(".manifest.json"))
     directory = _find_directory_of(path)
     [step] = _read_directory(directory, maker)
     inside = path if directory == "." else path[len(directory.rstrip("/")) + 1 :]

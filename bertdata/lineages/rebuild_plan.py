@@ -182,15 +182,16 @@ def _find_kept_vocabularies(lineage: Lineage, files: SourceFiles, beside: Source
 
 def _make_commands(step: Step, places: Places) -> Iterable[Command]:
     """Return the commands that make a step again."""
+    if step.name == FEATURES:
+        raise SettingsError(
+            f"{step.program}, record {step.record}: a run makes these features of a fine-tuning task; "
+            "rebuild the run"
+        )
     output = places.get_output(step)
     if step.name in (PRETRAIN, FINETUNE):
         return make_run_commands(step, places, output)
     if step.name == EXPORT:
         return [make_export_command(step, places, output)]
-    if step.name not in _MAKERS:
-        raise SettingsError(
-            f"{step.program}, record {step.record}: the run makes these features; rebuild the run"
-        )
     words = _MAKERS[step.name](step, places, output)
     done = f"{output}.manifest.json" if step.name == TRAIN_VOCAB else ""
     return [Command(words=tuple(words), step=step, output=output, done=done)]

@@ -29,14 +29,14 @@ class RebuildResult:
     """The result of a rebuild.
 
     commands: the commands that make every step again, as lines for a shell.
-    steps: the steps that were made again and compared. Empty if only the commands were asked for.
+    steps: the steps that were made again and compared.
     differences: the differences of the first step that is not as recorded. Later steps were not made.
     """
 
     lineage: Lineage
     commands: tuple[str, ...]
-    steps: tuple[Step, ...] = ()
-    differences: tuple[Difference, ...] = ()
+    steps: tuple[Step, ...]
+    differences: tuple[Difference, ...]
 
     @property
     def is_equal(self) -> bool:
@@ -45,13 +45,7 @@ class RebuildResult:
 
 
 def rebuild(
-    path: AnyPath,
-    sources: AnyPaths,
-    output: AnyPath,
-    *,
-    trust: str | Sequence[str] = (),
-    dry_run: bool = False,
-    tell: Tell | None = None,
+    path: AnyPath, sources: AnyPaths, output: AnyPath, *, trust: str | Sequence[str] = ()
 ) -> RebuildResult:
     """Make an artefact again from its sources, and compare every md5, as ``bertdata rebuild`` does.
 
@@ -63,46 +57,52 @@ def rebuild(
     sources: the dump, text files, or directories and patterns that contain them.
     output: directory for everything that is made.
     trust: code of the user that commands may import, each as package.module:NAME.
-    dry_run: return the commands and make nothing.
-    tell: function that gets each line about the progress.
 
     Raises UsageError (or a subclass) if a source is missing or a step cannot be made again, and DataError (or
     a subclass) if the lineage has faults, a source is not the recorded file, or a command fails.
     """
+    return run_plan(make_plan(path, sources, output, trust=trust), lambda line: None)
+
+
+def make_plan(
+    path: AnyPath, sources: AnyPaths, output: AnyPath, *, trust: str | Sequence[str] = ()
+) -> RebuildPlan:
+    """Return the plan of a rebuild, without making anything. The arguments are those of ``rebuild``."""
     given, target = list_paths(sources), convert_path(output)
     lineage = read_lineage(convert_path(path))
     refuse_input_as_output(target, [convert_path(path), *given], goes_on=storage.exists(target))
-    trusted = (trust,) if isinstance(trust, str) else tuple(trust)
-    plan = plan_rebuild(lineage, given, target, trusted)
-    if dry_run:
-        return RebuildResult(lineage=lineage, commands=tuple(plan.list_lines()))
-    return _run_plan(plan, tell or (lambda line: None))
+    return plan_rebuild(lineage, given, target, (trust,) if isinstance(trust, str) else tuple(trust))
 
 
-def _run_plan(plan: RebuildPlan, tell: Tell) -> RebuildResult:
-    """Run the commands of a plan, and compare each step once all of its commands have run."""
-    lines, made = tuple(plan.list_lines()), list[Step]()
+def run_plan(plan: RebuildPlan, tell: Tell) -> RebuildResult:
+    """Run the commands of a plan, and compare each step once all of its commands have run.
+
+    tell: function that gets each line about the progress.
+    """
+    made = list[Step]()
     for note in plan.notes:
         tell(f"note: {note}")
     storage.make_directory(plan.output)
     for link in plan.links:
         link.make()
-    remaining = list(plan.commands)
-    while remaining:
-        command = remaining.pop(0)
+    differences: list[Difference] = []
+    for number, command in enumerate(plan.commands):
         _run_command(command, tell)
-        step = command.step
-        if remaining and remaining[0].step is step:
-            continue
+        step, after = command.step, plan.commands[number + 1 : number + 2]
+        if after and after[0].step is step:
+            continue  # the step has another command, which goes on
         made.append(step)
-        output = plan.places.get_output(step)
-        differences = compare_step(step, output, plan.lineage.documents)
+        place = plan.places.get_output(step)
+        differences = compare_step(step, place, plan.lineage.documents)
         if differences:
-            return RebuildResult(
-                lineage=plan.lineage, commands=lines, steps=tuple(made), differences=tuple(differences)
-            )
-        tell(f"{output}: {_count_files(step)} as recorded")
-    return RebuildResult(lineage=plan.lineage, commands=lines, steps=tuple(made))
+            break
+        tell(f"{place}: {_count_files(step)} as recorded")
+    return RebuildResult(
+        lineage=plan.lineage,
+        commands=tuple(plan.list_lines()),
+        steps=tuple(made),
+        differences=tuple(differences),
+    )
 
 
 def _count_files(step: Step) -> str:
@@ -128,8 +128,7 @@ def _run_command(command: Command, tell: Tell) -> None:
     differing = describe_versions(command.step, _find_versions())
     if differing:
         tell(f"note: {differing}; other versions may give other bytes")
-    environment = {**os.environ, **command.environment}
-    status = _wait_for(subprocess.Popen(_make_words(words), env=environment))
+    status = run_process(_make_words(words), command.environment)
     if status:
         raise DataError(f"{command}: ended with exit status {status}; nothing after it was rebuilt")
 
@@ -141,11 +140,14 @@ def _make_words(words: Sequence[str]) -> list[str]:
     return [sys.executable, *words[1:]]
 
 
-def _wait_for(process: "subprocess.Popen[bytes]") -> int:
-    """Return the exit status of a command. After Ctrl-C, wait until the command has ended by itself.
+def run_process(words: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a command and return its exit status. After Ctrl-C, wait until the command has ended by itself.
 
     The command gets the same Ctrl-C, and keeps what it has finished.
+
+    environment: variables that the command needs besides those of this process.
     """
+    process = subprocess.Popen(words, env={**os.environ, **environment})
     try:
         return process.wait()
     except KeyboardInterrupt:

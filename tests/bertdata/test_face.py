@@ -16,7 +16,9 @@ STEPS = {
     "create": "create",
     "extract": "extract",
     "find_date": "extract",
+    "lineage": "lineage",
     "pack": "pack",
+    "rebuild": "rebuild",
     "report": "report",
     "segment": "segment",
     "show": "show",
@@ -41,8 +43,20 @@ PRINTED = {"help", "json", "dry_run"}
 
 
 def test_the_package_offers_these_names_and_no_others():
-    offered = ["Records", "__version__", "create", "errors", "extract", "find_date", "open_dataset", "pack"]
-    offered += ["report", "segment", "show", "sign", "stats", "train_vocab", "verify", "write_report"]
+    offered = ["Records", "__version__", "create", "errors", "extract", "find_date", "lineage"]
+    offered += [
+        "open_dataset",
+        "pack",
+        "rebuild",
+        "report",
+        "segment",
+        "show",
+        "sign",
+        "stats",
+        "train_vocab",
+        "verify",
+        "write_report",
+    ]
     assert bertdata.__all__ == offered
     assert dir(bertdata) == sorted(offered)
     for name in offered:
@@ -149,6 +163,7 @@ def test_settings_are_keywords_and_paths_come_first(function):
         ["shard"],
         ["texts", "output"],
         ["path", "private_key"],
+        ["path", "sources", "output"],
         PACKED,
     )
     optional = [
