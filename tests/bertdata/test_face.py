@@ -33,8 +33,11 @@ STEPS = {
 OF_ANOTHER = {
     "extract": {"find_date", "table", "until", "punkt_tables"},
     "find_date": {"find_date", "output", "recipe"},
+    "lineage": {"format"},
 }
-"""Flags of a function's command that choose another function, or belong to that one."""
+"""Flags of a function's command that choose another function, or belong to that one, or choose what is
+printed.
+"""
 
 PACKED = ["path", "output"]
 
