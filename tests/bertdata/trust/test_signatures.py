@@ -1,6 +1,7 @@
 """Signatures by OpenSSF Model Signing: its own command verifies ours, and ours verifies what it signed."""
 
 import base64
+import errno
 import hashlib
 import json
 import os
@@ -343,15 +344,25 @@ def test_what_cannot_be_signed_is_refused_in_one_line(place: Path, bertdata: Pro
     assert bertdata("verify-md5", shards, "--signature", shards / "model.sig").status == 2
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
-def test_missing_rights_are_told_in_one_line(place: Path, bertdata: Program) -> None:
-    shards, key = place / "shards", ("--private-key", place / "key.pem", "--overwrite")
-    (shards / "vocab.txt").chmod(0)
-    bertdata("sign", shards, *key).assert_one_error(1, "vocab.txt: Permission denied")
-    (shards / "vocab.txt").chmod(0o644)
-    shards.chmod(0o555)
-    bertdata("sign", shards, *key).assert_one_error(1, "model.sig: Permission denied")
-    shards.chmod(0o755)
+def deny(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Let the system refuse to open files with this beginning of their name, as it does without rights."""
+    opened = open
+
+    def open_unless_denied(file: object, *arguments: object, **others: object) -> object:
+        if Path(str(file)).name.startswith(name):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
+        return opened(file, *arguments, **others)
+
+    monkeypatch.setattr("builtins.open", open_unless_denied)
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "model.sig", "key.pem"])
+def test_missing_rights_are_told_in_one_line(
+    place: Path, bertdata: Program, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    deny(monkeypatch, name)
+    outcome = bertdata("sign", place / "shards", "--private-key", place / "key.pem", "--overwrite")
+    outcome.assert_one_error(1, f"{name}: Permission denied")
 
 
 def test_a_signature_that_cannot_be_written_is_one_line(place: Path, bertdata: Program) -> None:
