@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bertdata.errors import ManifestError
-from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.lineages.exported_model import LINEAGE_NAME
 from bertdata.lineages.run_state import STATE_NAME
-from bertdata.lineages.step import EXPORT, FINETUNE, PRETRAIN, Input, Lineage, Step
+from bertdata.lineages.step import EXPORT, FINETUNE, PRETRAIN, TRAIN_VOCAB, Input, Lineage, Step
+from bertdata.tokens.training.manifest import make_manifest_path
 from bertdata.trust.packages import load_package
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -64,9 +64,8 @@ def check_statement(statement: Mapping[str, Any]) -> None:
 
 def _make_statement(step: Step) -> dict[str, Any]:
     """Return the statement of a step: what it wrote, from what, with which settings."""
-    record = storage.get_base_name(step.path) if step.path.endswith(".json") else ""
     subjects = [_describe_file(file.name, file.md5) for file in step.outputs if file.md5 is not None]
-    subjects.append(_describe_file(record or _RECORDS.get(step.name, MANIFEST_NAME), step.record))
+    subjects.append(_describe_file(_name_record(step), step.record))
     return {
         "_type": STATEMENT_TYPE,
         "subject": subjects,
@@ -83,6 +82,13 @@ def _make_statement(step: Step) -> dict[str, Any]:
             },
         },
     }
+
+
+def _name_record(step: Step) -> str:
+    """Return the file name of the record that a step has written."""
+    if step.name == TRAIN_VOCAB:
+        return make_manifest_path(step.outputs[0].name)
+    return _RECORDS.get(step.name, MANIFEST_NAME)
 
 
 def _describe_file(name: str, md5: str) -> dict[str, Any]:

@@ -56,10 +56,10 @@ def find_languages(lineage: Lineage) -> list[str]:
             code, variant = match.groups()
             found.append(_LANGUAGES.get(f"{code}{variant}", code))
     for step in lineage.list_steps():
-        if step.name == SEGMENT:
-            language = step.settings.get("language")
-            found += [] if language is None else [language]
-            found += step.settings.get("keep_languages") or []
+        settings = step.settings if step.name == SEGMENT else step.settings.get("text", {})
+        language = settings.get("language")
+        found += [] if language is None else [language]
+        found += settings.get("keep_languages") or []
     return list(dict.fromkeys(found))
 
 

@@ -11,6 +11,7 @@ from in_toto_attestation.predicates.provenance.v1.provenance_pb2 import Provenan
 from in_toto_attestation.v1.statement import Statement
 from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
 
+import bertdata as toolkit
 from bertdata.errors import ManifestError
 from bertdata.lineages.read import read_lineage
 from bertdata.trust.in_toto import check_statement, dump_statements, make_statements
@@ -114,3 +115,12 @@ def test_the_library_and_we_refuse_a_manipulated_statement(
         parse(statement)
     with pytest.raises(ManifestError, match="not in in-toto's form"):
         check_statement(statement)
+
+
+def test_the_record_of_a_vocabulary_is_named_after_it(tmp_path: Path) -> None:
+    vocabulary = tmp_path / "vocab.txt"
+    toolkit.train_vocab([GOLDEN / "odd.txt"], vocabulary, size=300)
+    (statement,) = make_statements(read_lineage(str(vocabulary)))
+    found, _ = parse(statement)
+    subjects = {subject.name: subject.digest["md5"] for subject in found.pb.subject}
+    assert subjects == {name: md5(tmp_path / name) for name in ("vocab.txt", "vocab.txt.manifest.json")}
