@@ -103,7 +103,7 @@ def _verify_directory(path: str, content: bool, anywhere: bool, on_file: Callabl
         return _verify_md5sums(storage.join(path, MD5SUMS_NAME), path, content, anywhere, on_file)
     raise ManifestError(
         f"{path}: holds neither {MANIFEST_NAME} nor {MD5SUMS_NAME}; "
-        "give --table to hold it against a published one"
+        "give --table to hold it against a published one, or --public-key to check its signature"
     )
 
 

@@ -84,7 +84,10 @@ def make_model_card(lineage: Lineage, facts: ModelFacts) -> str:
         "step, and the digests of all files that were read.",
         *_make_start_section(lineage, facts.base_model),
         *_make_data_section(lineage),
-        *_make_settings_section(facts.settings),
+        *_make_settings_section(
+            facts.settings,
+            "The settings that differ from the trainer's defaults. `config.json` has the model's shape.",
+        ),
         *_make_evaluation_section(facts.evaluation),
         *_make_language_section(languages),
         *_make_licence_section(lineage, "The licence of the model itself is for its publisher to name."),
@@ -119,7 +122,7 @@ def make_full_dataset_card(path: str) -> str:
         f"{examples:,} examples with {tokens:,} tokens in {len(manifest.shards):,} shards, made by bertdata. "
         "`manifest.json` holds every setting, and the digests of all files.",
         *_make_data_section(lineage),
-        *_make_settings_section(manifest.plan.settings.by_name),
+        *_make_settings_section(manifest.plan.settings.by_name, ""),
         *_make_language_section(languages),
         *_make_licence_section(lineage, ""),
         *_make_steps_section(lineage),
@@ -214,10 +217,12 @@ _COUNTS = ("examples", "tokens")
 _MOST_FILES = 50
 
 
-def _make_settings_section(settings: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the paragraphs about settings, as a table."""
+def _make_settings_section(settings: Mapping[str, Any], introduction: str) -> Iterator[str]:
+    """Yield the paragraphs about settings, as a table. introduction: sentences before it, or ""."""
     if settings:
         yield "## Settings"
+        if introduction:
+            yield introduction
         rows = [(name, json.dumps(value, ensure_ascii=False)) for name, value in settings.items()]
         yield _format_table(("setting", "value"), rows)
 

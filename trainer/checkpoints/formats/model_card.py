@@ -23,14 +23,15 @@ from trainer.logs.recorded_run import Row, read_run
 _PIPELINES = dict(zip(HEADS, ("fill-mask", "question-answering", "text-classification"), strict=True))
 """The hub's names for what a model with each head does. A model without a head extracts features."""
 
-_OF_THE_MACHINE = (
+_LEFT_OUT = (
     *("output_dir", "overwrite_output_dir", "train_data", "eval_data", "vocab", "model_config"),
     *("start_from_ckpt", "resume_from", "resume", "resume_step", "steps_this_run", "plan", "save_plan"),
     *("task_dir", "task_train_file", "task_eval_file", "task_predict_file", "json_summary", "mllog_file"),
     *("no_progress_bar", "no_logs", "log_every", "curves", "description"),
+    *("checkpoint_every", "keep_checkpoints", "keep_local_checkpoints", "checkpoint_signal"),
 )
-"""Settings that a card leaves out: paths on the machine that trained, and what was logged there. The files
-that they name are in the card by their digests.
+"""Settings that a card leaves out: paths on the machine that trained, and what was logged and kept there. The
+files that they name are in the card by their digests.
 """
 
 _COUNTS = ("step", "trained", "examples")
@@ -79,15 +80,15 @@ def _find_base_model(lineage: Lineage) -> str:
 
 
 def _select_settings(lineage: Lineage) -> dict[str, Any]:
-    """Return the settings of the last training that differ from the defaults."""
+    """Return the settings of the last training that differ from the defaults. config.json has the model's."""
     step, usual = _find_last_training(lineage), Config.of().as_json()
     if step is None:
         return {}
     return {
         name: value
         for name, value in step.settings.items()
-        if name != "model" and name not in _OF_THE_MACHINE and value != usual.get(name)
-    } | {f"model {name}": value for name, value in step.settings.get("model", {}).items()}
+        if name != "model" and name not in _LEFT_OUT and value != usual.get(name)
+    }
 
 
 def _find_evaluation(lineage: Lineage, checkpoint: Checkpoint) -> Evaluation | None:

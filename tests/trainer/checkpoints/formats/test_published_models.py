@@ -75,7 +75,7 @@ def test_the_body_names_data_settings_and_the_command(place: Path, card: ModelCa
     for source in json.loads(manifest.read_text())["inputs"]:
         assert f"| {source['name']} | {source['bytes']:,} | {source['md5']} |" in card.text
     assert "| steps | 4 |" in card.text
-    assert "| model hidden_size | 32 |" in card.text
+    assert "| hidden_size | 32 |" in card.text
     assert str(place) not in card.text  # paths of the machine are left out
 
 
