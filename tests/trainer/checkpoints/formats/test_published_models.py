@@ -17,7 +17,10 @@ from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
 
 import bertdata
 from bertdata.lineages.read import read_lineage
+from bertdata.tokens.files import VocabularyFile
 from bertdata.trust.in_toto import make_statements
+from tests.support.exported_models import export
+from tests.support.paths import GOLDEN
 from tests.support.training_runs import words
 from trainer.checkpoints.formats.model_card import write_model_card
 from trainer.checkpoints.source import open_checkpoint
@@ -172,3 +175,14 @@ def test_a_signed_run_and_model_are_verified_and_a_changed_weight_is_named(
     assert (fault.file, fault.status) == (str(weights), "changed")
     with pytest.raises(ValueError, match="model.safetensors"):
         config.verify(signed, signed / "model.sig")
+
+
+@pytest.mark.parametrize(
+    ("head", "pipeline"), [("labels", "text-classification"), ("answers", "question-answering")]
+)
+def test_the_head_of_a_model_decides_what_the_hub_offers_it_for(
+    tmp_path: Path, head: str, pipeline: str
+) -> None:
+    file = VocabularyFile(path=str(GOLDEN / "vocab.txt"), dialect="mlperf")
+    exported = export(tmp_path, file, "bert", head)
+    assert ModelCard.load(exported.directory / "README.md").data.pipeline_tag == pipeline
