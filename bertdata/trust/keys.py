@@ -16,7 +16,7 @@ from bertdata.trust.packages import load_package
 _CURVES = {"secp256r1": "P-256", "secp384r1": "P-384", "secp521r1": "P-521"}
 """Curves that model-signing supports. The keys are the names that the package cryptography uses."""
 
-_EXPECTED = "expected a key on one of the curves P-256, P-384 and P-521 (docs/trust.md says how to make one)"
+_EXPECTED = "on the curve P-256, P-384 or P-521; docs/trust.md says how to make a pair of keys"
 
 
 def check_private_key(path: str) -> str:
@@ -30,7 +30,7 @@ def check_private_key(path: str) -> str:
         raise SettingsError(f"{path}: is encrypted, expected a key without a password; {remedy}") from None
     except Exception:
         found = "is a public key" if _is_public_key(serialization, data) else "is no private key in PEM form"
-        raise SettingsError(f"{path}: {found}, expected the private key; {_EXPECTED}") from None
+        raise SettingsError(f"{path}: {found}, expected the private key {_EXPECTED}") from None
     _check_curve(path, key)
     return local
 
@@ -41,7 +41,7 @@ def check_public_key(path: str) -> str:
     serialization = load_package("cryptography.hazmat.primitives.serialization", "checking a signature")
     if not _is_public_key(serialization, data):
         found = "is a private key" if b"PRIVATE KEY-----" in data else "is no public key in PEM form"
-        raise SettingsError(f"{path}: {found}, expected the public key; {_EXPECTED}")
+        raise SettingsError(f"{path}: {found}, expected the public key {_EXPECTED}")
     _check_curve(path, serialization.load_pem_public_key(data))
     return local
 
@@ -74,6 +74,6 @@ def _check_curve(path: str, key: Any) -> None:
     curve = getattr(key, "curve", None)
     if curve is None:
         kind = type(key).__name__.removeprefix("_").replace("PrivateKey", "").replace("PublicKey", "")
-        raise SettingsError(f"{path}: is a key of the kind {kind}, {_EXPECTED}")
+        raise SettingsError(f"{path}: is a key of the kind {kind}, expected one {_EXPECTED}")
     if curve.name not in _CURVES:
-        raise SettingsError(f"{path}: is a key on the curve {curve.name}, {_EXPECTED}")
+        raise SettingsError(f"{path}: is a key on the curve {curve.name}, expected one {_EXPECTED}")
