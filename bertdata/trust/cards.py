@@ -50,7 +50,8 @@ class ModelFacts(NamedTuple):
     pipeline: the hub's name for what the model does, such as fill-mask.
     settings: settings of the training that differ from the defaults, by name.
     base_model: name on the hub of the model that the training started from, or "".
-    evaluation: results of the run. None if it made no evaluation.
+    evaluation: results of the run. None if there are none, or if they are not known.
+    without_evaluation: sentence that says why there are no results.
     """
 
     name: str
@@ -58,6 +59,7 @@ class ModelFacts(NamedTuple):
     settings: Mapping[str, Any]
     base_model: str = ""
     evaluation: Evaluation | None = None
+    without_evaluation: str = ""
 
 
 def make_model_card(lineage: Lineage, facts: ModelFacts) -> str:
@@ -88,7 +90,7 @@ def make_model_card(lineage: Lineage, facts: ModelFacts) -> str:
             facts.settings,
             "The settings that differ from the trainer's defaults. `config.json` has the model's shape.",
         ),
-        *_make_evaluation_section(facts.evaluation),
+        *_make_evaluation_section(facts),
         *_make_language_section(languages),
         *_make_licence_section(lineage, "The licence of the model itself is for its publisher to name."),
         *_make_steps_section(lineage),
@@ -227,11 +229,12 @@ def _make_settings_section(settings: Mapping[str, Any], introduction: str) -> It
         yield _format_table(("setting", "value"), rows)
 
 
-def _make_evaluation_section(evaluation: Evaluation | None) -> Iterator[str]:
+def _make_evaluation_section(facts: ModelFacts) -> Iterator[str]:
     """Yield the paragraphs about the results of a run."""
+    evaluation = facts.evaluation
     yield "## Evaluation"
     if evaluation is None:
-        yield "The run made no evaluation."
+        yield facts.without_evaluation
         return
     yield f"After update {evaluation.update:,}, on the data `{evaluation.data}`:"
     rows = [(measure.words, f"{measure.value:.6g}") for measure in evaluation.measures]

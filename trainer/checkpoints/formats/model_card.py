@@ -34,6 +34,8 @@ _LEFT_OUT = (
 files that they name are in the card by their digests.
 """
 
+_UNKNOWN_EVALUATION = "The evaluations of the run were not at hand when the model was exported."
+
 _COUNTS = ("step", "trained", "examples")
 """Columns of evaluation.csv that are no results."""
 
@@ -54,7 +56,7 @@ def write_model_card(directory: str, target: str, checkpoint: Checkpoint) -> Non
         pipeline=_find_pipeline(checkpoint),
         settings=_select_settings(lineage),
         base_model=_find_base_model(lineage),
-        evaluation=_find_evaluation(lineage, checkpoint),
+        **_find_evaluation(lineage, checkpoint),
     )
     with storage.open_output(path) as file:
         file.write(make_model_card(lineage, facts).encode())
@@ -91,22 +93,22 @@ def _select_settings(lineage: Lineage) -> dict[str, Any]:
     }
 
 
-def _find_evaluation(lineage: Lineage, checkpoint: Checkpoint) -> Evaluation | None:
-    """Return the run's last evaluation up to the checkpoint, or None if there is none at hand."""
+def _find_evaluation(lineage: Lineage, checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return the run's last evaluation up to the checkpoint, or why there is none, as fields of ModelFacts."""
     own = find_trainer_checkpoint(checkpoint.path) if checkpoint.kind == OURS else None
     if own is None:
-        return None
+        return {"without_evaluation": _UNKNOWN_EVALUATION}
     state = read_state(own)
     try:
         phases = read_run(str(find_run_directory(Path(own)))).phases
-    except BertDataError:  # a checkpoint alone, without the tables of its run
-        return None
+    except BertDataError:  # a checkpoint without the tables of its run, or damaged tables
+        return {"without_evaluation": _UNKNOWN_EVALUATION}
     rows = phases[min(state.phase, len(phases)) - 1].evaluations if phases else ()
     found = [row for row in rows if row["step"] <= state.logged_step]
     if not found:
-        return None
+        return {"without_evaluation": "The run made no evaluation."}
     measures = list(_select_measures(found[-1]))
-    return Evaluation(_name_evaluation_data(lineage), int(found[-1]["step"]), measures)
+    return {"evaluation": Evaluation(_name_evaluation_data(lineage), int(found[-1]["step"]), measures)}
 
 
 def _select_measures(row: Row) -> list[Measure]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import model_signing.verifying
 import pytest
+import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from google.protobuf.json_format import ParseDict
@@ -99,6 +100,22 @@ def test_a_run_without_evaluations_says_so(training_set, trainer, tmp_path: Path
     assert card.data.eval_results is None
 
 
+def test_damaged_tables_of_evaluations_do_not_hinder_an_export(place: Path, trainer, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(place / "run", tmp_path / "run"))
+    (run / "evaluation.csv").write_text("step,loss\nfour,much\n")
+    assert trainer("convert", run, tmp_path / "model").status == 0
+    assert "The evaluations of the run were not at hand" in (tmp_path / "model" / "README.md").read_text()
+
+
+def test_the_library_refuses_a_manipulated_heading(place: Path) -> None:
+    text = (place / "model" / "README.md").read_text()
+    ModelCard(text)
+    with pytest.raises(yaml.YAMLError):
+        ModelCard(text.replace('"transformers"', '"transformers', 1))
+    with pytest.raises(ValueError, match="heading|metadata|model-index|eval"):
+        ModelCard(text.replace('"metrics"', '"measures"', 1), ignore_metadata_errors=False)
+
+
 def test_an_existing_readme_is_kept(place: Path, tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("mine\n")
     write_model_card(str(tmp_path), str(tmp_path), open_checkpoint(str(place / "run")))
@@ -112,6 +129,7 @@ def test_weights_of_another_program_have_a_card_too(place: Path, trainer, tmp_pa
     assert trainer("convert", theirs, tmp_path / "again", "--to", "huggingface").status == 0
     card = ModelCard.load(tmp_path / "again" / "README.md")
     assert "How the weights began is not known." in card.text
+    assert "The evaluations of the run were not at hand" in card.text
     weights = hashlib.md5((theirs / "model.safetensors").read_bytes()).hexdigest()
     assert f"| {weights} |" in card.text
 
