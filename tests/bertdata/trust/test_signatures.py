@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -381,3 +382,21 @@ def test_parts_and_articles_that_are_signed_are_read_as_before(place: Path, bert
     toolkit.sign(text, place / "key.pem")
     assert bertdata("create", text, "--output", place / "after", *flags).status == 0
     assert (place / "before" / "manifest.json").read_text() == (place / "after" / "manifest.json").read_text()
+
+
+def test_without_the_extra_one_line_says_what_to_install(
+    place: Path, bertdata: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (
+        "model_signing.signing",
+        "model_signing.verifying",
+        "in_toto_attestation.v1.statement_pb2",
+    ):
+        monkeypatch.setitem(sys.modules, module, None)
+    told = "pip install --editable '.[trust]'"
+    sign = ("sign", place / "shards", "--private-key", place / "key.pem", "--overwrite")
+    bertdata(*sign).assert_one_error(2, "signing needs the package model_signing", told)
+    verify = ("verify-md5", place / "shards", "--public-key", place / "key.pub")
+    bertdata(*verify).assert_one_error(2, "checking a signature needs the package model_signing", told)
+    lineage = ("lineage", place / "shards", "--format", "in-toto")
+    bertdata(*lineage).assert_one_error(2, "needs the package in_toto_attestation", told)

@@ -94,7 +94,7 @@ def _select_settings(lineage: Lineage) -> dict[str, Any]:
 
 
 def _find_evaluation(lineage: Lineage, checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return the run's last evaluation up to the checkpoint, or why there is none, as fields of ModelFacts."""
+    """Return the run's last evaluation up to the checkpoint, or why there is none: fields of ModelFacts."""
     own = find_trainer_checkpoint(checkpoint.path) if checkpoint.kind == OURS else None
     if own is None:
         return {"without_evaluation": _UNKNOWN_EVALUATION}
