@@ -128,9 +128,10 @@ def describe_versions(step: Step, found: Mapping[str, str]) -> str:
 
     found: versions of packages that are installed here, by name.
     """
+    # Some builds of torch name their build, as in 2.13.0+cpu, and others do not.
     others = [
         f"{name} {found[name]} here, {version} in the record"
         for name, version in step.versions.items()
-        if name in found and found[name] != version
+        if name in found and found[name] not in (version, version.partition("+")[0])
     ]
     return ", ".join(others)

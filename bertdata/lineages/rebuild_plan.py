@@ -140,7 +140,7 @@ def plan_rebuild(
     read = [step for step in steps if step.record not in kept]
     made = [step for step in read if not (is_tuned and step.name == FEATURES)]
     _refuse_gaps(read)
-    needed = [one for one in list_needed_files(read) if (one.step.name, one.role) != (FEATURES, "vocabulary")]
+    needed = list_needed_files(read)
     found = find_source_files(needed, files, beside)
     links = _make_links(needed, found, output)
     linked = {md5: link.path for md5, link in links.items()}

@@ -147,9 +147,8 @@ def _find_data_in_place(state: Mapping[str, Any], key: str, documents: Documents
         return []
     try:
         found = [_find_features(path, run) for path in split_paths(paths)]
-        split = "training" if key == TRAIN_DATA else "test"
         if key == TRAIN_DATA and found == split_paths(paths):
-            digest = open_weighted(paths, unverified=bool(config.get("unverified")), split=split).digest
+            digest = open_weighted(paths, unverified=bool(config.get("unverified")), split="training").digest
             if digest != state.get("data"):
                 return []
         directories = [dataset.path for path in found for dataset in find_datasets(path)]

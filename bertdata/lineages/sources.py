@@ -8,7 +8,7 @@ from bertdata.io import storage
 from bertdata.io.assets import find_cached_vocabulary
 from bertdata.io.file_check import compute_file_md5
 from bertdata.io.patterns import expand_patterns
-from bertdata.lineages.step import LineageFile, Step
+from bertdata.lineages.step import FEATURES, LineageFile, Step
 
 _SMALL_BYTES = 1 << 26
 """Largest file whose md5 is compared with that of a file of unknown size, if the names differ."""
@@ -83,15 +83,16 @@ def _list_source_files(paths: Sequence[str]) -> Iterator[str]:
             yield path
 
 
-def list_needed_files(steps: Iterable[Step], skipped: Iterable[str] = ()) -> list[NeededFile]:
+def list_needed_files(steps: Iterable[Step]) -> list[NeededFile]:
     """Return the source files that steps read, each md5 once.
 
-    skipped: names of steps whose sources are not needed.
+    The vocabulary of features is not among them, because a fine-tuned run takes that of the model from which
+    it starts.
     """
     found: dict[str | None, NeededFile] = {}
     for step in steps:
         for one in step.inputs:
-            if one.source and step.name not in skipped:
+            if one.source and (step.name, one.role) != (FEATURES, "vocabulary"):
                 for file in one.files:
                     found.setdefault(file.md5, NeededFile(step=step, role=one.role, file=file))
     return list(found.values())

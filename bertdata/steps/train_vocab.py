@@ -269,7 +269,7 @@ def _find_text(request: TrainVocabRequest, special: SpecialTokens) -> Vocabulary
 
 def _list_settings(request: TrainVocabRequest) -> dict[str, Any]:
     """Return the settings that the manifest of the new vocabulary stores, by name."""
-    settings = {
+    settings: dict[str, Any] = {
         "kind": request.kind,
         "size": request.size,
         "lower_case": request.lower_case,

@@ -100,7 +100,7 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
     training.strategy.check_accumulation(planned.accumulation)
     device.check_updates(planned.last - planned.start)
     evaluation = make_evaluation(runtime, data, shape)
-    kept = note_sources(training, data, evaluation and evaluation.data)
+    kept = note_sources(training, data, None if evaluation is None else evaluation.data)
     form = planned.form()
     # The loader's threads begin to read here, at the state's position in the data.
     loader = planned.loader(form, training.state)

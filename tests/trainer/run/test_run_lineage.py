@@ -15,6 +15,7 @@ from bertdata.lineages.run_state import compute_state_md5
 from bertdata.steps import rebuild as rebuilding
 from tests.support.lineages import CORPUS, compute_md5, make_chain, run_commands, run_in_process
 from tests.support.paths import DUMP, GOLDEN
+from trainer.__main__ import main
 
 SMALL: dict[str, Any] = {
     "hidden_size": 16,
@@ -223,3 +224,39 @@ def test_a_mixture_of_two_phases_resumed_with_other_settings_is_made_again(made,
     result = bertdata.rebuild(tmp_path / "run", [DUMP, CORPUS, GOLDEN / "vocab.txt"], tmp_path / "again")
     assert result.is_equal, result.differences
     assert [step.name for step in result.steps][-2:] == ["pretrain", "pretrain"]
+
+
+def test_a_fine_tuned_model_is_made_again_with_the_model_that_it_started_from(place, tmp_path, monkeypatch):
+    monkeypatch.setattr(rebuilding, "run_process", run_in_process)
+    rows = [("good", "a fine day"), ("bad", "a grey day"), ("good", "fine"), ("bad", "grey and cold")]
+    table = tmp_path / "labels.tsv"
+    table.write_text("label\ttext\n" + "".join(f"{one}\t{two}\n" for one, two in rows * 2), encoding="utf-8")
+    trainer.finetune(
+        task="classification",
+        start_from_ckpt=str(place / "run"),
+        task_train_file=str(table),
+        output_dir=str(tmp_path / "tuned"),
+        max_seq_length=32,
+        **{name: SMALL[name] for name in ("device", "batch_size", "no_progress_bar")} | {"steps": 2},
+    )
+    trainer.convert(tmp_path / "tuned", tmp_path / "model")
+    shutil.rmtree(place / "run")
+    shutil.rmtree(tmp_path / "tuned")
+    steps = bertdata.lineage(tmp_path / "model").list_steps()
+    names = [step.name for step in steps if step.name not in ("extract", "segment", "create")]
+    assert names == ["features", "pretrain", "finetune", "export"]
+    sources = [DUMP, GOLDEN / "vocab.txt", table]
+    result = bertdata.rebuild(tmp_path / "model", sources, tmp_path / "again")
+    assert result.is_equal, result.differences
+    assert [step.name for step in result.steps][-3:] == ["pretrain", "finetune", "export"]
+
+
+def test_a_run_at_a_url_keeps_its_records_there(made, tmp_path):
+    url = "memory://lineage-of-a-run/run"
+    trainer.pretrain(train_data=str(made / "shards"), output_dir=url, **SMALL | {"steps": 2})
+    lineage = bertdata.lineage(url)
+    assert [step.name for step in lineage.list_steps()] == ["extract", "segment", "create", "pretrain"]
+    assert lineage.faults == []
+    assert main(["convert", url, str(tmp_path / "model")]) in (None, 0)
+    steps = bertdata.lineage(tmp_path / "model").list_steps()
+    assert [step.record for step in steps[:-1]] == [step.record for step in lineage.list_steps()]
