@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import apache_beam as beam
 
@@ -16,7 +17,7 @@ from beam_pipelines.report.counters import add_to_counters, add_to_distributions
 from beam_pipelines.report.errors import add_path_to_errors
 from bertdata.build.shard_task import Target, TaskPlan, run_task
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
-from bertdata.dataset.provenance import NO_PROVENANCE, Provenance
+from bertdata.dataset.provenance import NO_PROVENANCE, Provenance, add_vocabulary_manifest
 
 Entry = InputEntry | ShardEntry | SkippedEntry | Provenance
 NumberedEntry = tuple[int, Entry]
@@ -198,6 +199,9 @@ class WriteManifest(beam.DoFn):  # type: ignore[misc]
     def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:
         self._targets = targets
         self._vocabulary = vocabulary
+        # Workers on other machines get the vocabulary, but not the manifest beside it, which is read here.
+        md5 = targets[0].dataset.plan.settings.vocabulary["md5"]
+        self._beside = add_vocabulary_manifest(NO_PROVENANCE, str(vocabulary), md5).vocabulary
 
     def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[str]:
         """Write the manifest of one dataset.
@@ -206,11 +210,12 @@ class WriteManifest(beam.DoFn):  # type: ignore[misc]
         """
         number, entries = gathered[0], list(gathered[1])
         dataset = self._targets[number].dataset
+        cited = next((entry for entry in entries if isinstance(entry, Provenance)), NO_PROVENANCE)
         dataset.finish(
             [entry for entry in entries if isinstance(entry, InputEntry)],
             [entry for entry in entries if isinstance(entry, ShardEntry)],
             [entry for entry in entries if isinstance(entry, SkippedEntry)],
             vocabulary=self._vocabulary,
-            provenance=next((entry for entry in entries if isinstance(entry, Provenance)), NO_PROVENANCE),
+            provenance=replace(cited, vocabulary=self._beside),
         )
         yield dataset.directory
