@@ -55,7 +55,7 @@ def test_a_run_goes_from_bf16_to_fp8_and_back_with_the_same_checkpoints(trainer,
 @pytest.mark.parametrize("casts_once", [False, True])
 def test_fp8_changes_the_losses_a_little(trainer, training_set, tmp_path, monkeypatch, casts_once):
     monkeypatch.setattr(Cpu, "casts_once", casts_once)
-    run = ("--steps=3", "--accumulation=2", "--no-logs")
+    run = ("--steps=3", "--accumulation=2")
     for name, precision in (("bf16", BF16), ("fp8", FP8)):
         assert trainer(*words(training_set, tmp_path / name, *precision, *run)).status == 0
     found, expected = word_losses(tmp_path / "fp8"), word_losses(tmp_path / "bf16")
@@ -70,7 +70,7 @@ def test_500_updates_in_fp8_learn_as_in_bf16(trainer, training_set, tmp_path, re
     size = ("--hidden-size=64", "--intermediate-size=256", "--batch-size=16")
     run = (*size, "--steps=500", "--warmup=50", "--optimiser=adamw", "--base-learning-rate=0.002")
     for name, precision in (("bf16", BF16), ("fp8", (*FP8, f"--fp8-recipe={recipe}"))):
-        assert trainer(*words(training_set, tmp_path / name, *run, *precision, "--no-logs")).status == 0
+        assert trainer(*words(training_set, tmp_path / name, *run, *precision)).status == 0
     found, expected = (
         torch.tensor(word_losses(tmp_path / name)).view(10, 50).mean(1) for name in ("fp8", "bf16")
     )
@@ -88,7 +88,7 @@ def test_a_compiled_model_has_no_breaks_and_the_same_losses(trainer, training_se
         "compile",
         lambda self, **given: compile_it(self, backend="aot_eager", dynamic=given["dynamic"]),
     )
-    run = (*FP8, *NO_DROPOUT, "--steps=2", "--no-logs")
+    run = (*FP8, *NO_DROPOUT, "--steps=3")
     assert trainer(*words(training_set, tmp_path / "plain", *run)).status == 0
     assert trainer(*words(training_set, tmp_path / "compiled", *run, "--compile")).status == 0
     assert counters["stats"]["unique_graphs"]
@@ -99,7 +99,7 @@ def test_a_compiled_model_has_no_breaks_and_the_same_losses(trainer, training_se
 @pytest.mark.thorough
 @pytest.mark.parametrize("strategy", ["sharded", "pipelined"])
 def test_a_divided_model_learns_in_fp8_as_a_whole_one(trainer, training_set, tmp_path, strategy):
-    run = (*FP8, *NO_DROPOUT, "--steps=4", "--no-logs")
+    run = (*FP8, *NO_DROPOUT, "--steps=4")
     split = words(training_set, tmp_path / "split", *run, f"--strategy={strategy}", "--bandwidth=10")
     outcome = start_workers("torchrun", 2, *split)
     assert outcome.status == 0, outcome.err
@@ -109,7 +109,7 @@ def test_a_divided_model_learns_in_fp8_as_a_whole_one(trainer, training_set, tmp
 
 @pytest.mark.thorough
 def test_layers_that_are_computed_again_learn_the_same(trainer, training_set, tmp_path):
-    run = (*FP8, "--steps=2", "--no-logs")
+    run = (*FP8, "--steps=3")
     assert trainer(*words(training_set, tmp_path / "kept", *run)).status == 0
     again = words(training_set, tmp_path / "again", *run, "--recompute=always", "--strategy=sharded")
     outcome = start_workers("torchrun", 1, *again)
@@ -138,6 +138,6 @@ def test_padded_rows_that_do_not_have_multiples_of_16_tokens_are_refused(trainer
 
 
 def test_keys_of_fp8_are_said_to_have_no_effect_in_other_precisions(trainer, training_set, tmp_path):
-    more = ("--fp8-recipe=rowwise", "--fp8-emulation", "--steps=1")
+    more = ("--fp8-recipe=rowwise", "--fp8-emulation", "--steps=3", "--steps-this-run=1")
     outcome = trainer(*words(training_set, tmp_path / "run", *more))
     assert "accepted, without effect on device cpu: fp8_emulation, fp8_recipe" in outcome.err
