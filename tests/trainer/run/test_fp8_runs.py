@@ -64,18 +64,21 @@ def test_fp8_changes_the_losses_a_little(trainer, training_set, tmp_path, monkey
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("recipe", FP8_RECIPES)
-def test_500_updates_in_fp8_learn_as_in_bf16(trainer, training_set, tmp_path, recipe):
-    """The mean losses of 50 updates each are within 1 %."""
-    size = ("--hidden-size=64", "--intermediate-size=256", "--batch-size=16")
-    run = (*size, "--steps=500", "--warmup=50", "--optimiser=adamw", "--base-learning-rate=0.002")
-    for name, precision in (("bf16", BF16), ("fp8", (*FP8, f"--fp8-recipe={recipe}"))):
-        assert trainer(*words(training_set, tmp_path / name, *run, *precision)).status == 0
-    found, expected = (
-        torch.tensor(word_losses(tmp_path / name)).view(10, 50).mean(1) for name in ("fp8", "bf16")
-    )
-    assert expected[-1] < 0.75 * expected[0]
-    assert ((found - expected).abs() / expected).max() < 0.01
+@pytest.mark.usefixtures("one_thread")
+def test_500_updates_in_fp8_learn_as_in_bf16(trainer, training_set, tmp_path):
+    """The mean losses of 50 updates each are within 1 %. The four runs take 150 CPU seconds."""
+
+    def train(name: str, *precision: str) -> torch.Tensor:
+        run = ("--batch-size=8", "--steps=500", "--warmup=20", "--optimiser=adamw")
+        run = (*run, "--base-learning-rate=0.003", "--checkpoint-every=0", *precision)
+        assert trainer(*words(training_set, tmp_path / name, *run)).status == 0
+        return torch.tensor(word_losses(tmp_path / name)).view(10, 50).mean(1)
+
+    expected = train("bf16", *BF16)
+    assert expected[-1] < 0.8 * expected[0]
+    for recipe in FP8_RECIPES:
+        found = train(recipe, *FP8, f"--fp8-recipe={recipe}")
+        assert 0 < ((found - expected).abs() / expected).max() < 0.01
 
 
 @pytest.mark.thorough
