@@ -13,6 +13,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
 from trainer.model.bert import attend_with_pytorch, find_host_memory
+from trainer.model.fp8 import require_fp8_library
 from trainer.model.headed import HeadedBert
 from trainer.tasks.task import RowLosses
 
@@ -20,9 +21,9 @@ Result = TypeVar("Result")
 
 HOST = torch.device("cpu")
 
-HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
-"""PyTorch's type for each 16-bit precision, in which matrices are multiplied. With fp32, they are multiplied
-in the type of the weights.
+HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.bfloat16}
+"""PyTorch's 16-bit type for each precision below fp32, in which matrices are multiplied. With fp32, they are
+multiplied in the type of the weights. With fp8, it is the type of everything that is not computed in FP8.
 """
 
 Meet = Callable[[], tuple[Any, int, int]]
@@ -70,11 +71,21 @@ class Device:
         self.config = config
         self.torch_device = torch.device(self.name)
         self.compiles = self.must_compile
+        if config.update.precision == "fp8":
+            if reason := self.find_reason_against_fp8():
+                raise SettingsError(f"precision fp8: {reason}")
+            require_fp8_library()
 
     @property
     def must_compile(self) -> bool:
         """True if the configuration asks for a compiled model, so that the device does not decide itself."""
         return bool(self.config.run.compile or self.config.run.compile_only)
+
+    def find_reason_against_fp8(self) -> str:
+        """Return why this device cannot train in FP8, with a remedy, for an error message. Return "" if it
+        can.
+        """
+        return f"device {self.name!r} has no FP8 here; give another --precision"
 
     def join(self, meet: Meet) -> None:
         """Join torch.distributed's process group with the other workers.
@@ -92,7 +103,8 @@ class Device:
     def autocast(self, precision: str) -> AbstractContextManager[object]:
         """Return the context manager for the forward pass.
 
-        precision: type in which matrices are multiplied, "fp32", "bf16" or "fp16".
+        precision: type in which matrices are multiplied, "fp32", "bf16", "fp16" or "fp8". With "fp8" it
+            is bf16, for everything except the layers that multiply in FP8 (``trainer.model.fp8``).
         """
         half = HALVES.get(precision)
         return torch.autocast(self.torch_device.type, half, enabled=half is not None)

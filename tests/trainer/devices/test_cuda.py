@@ -1,6 +1,7 @@
 """The calls of --device cuda to PyTorch, without a GPU; test_gpu.py runs on one."""
 
 import os
+import re
 import warnings
 from copy import deepcopy
 from dataclasses import replace
@@ -117,6 +118,27 @@ def test_deterministic_tells_cublas_before_cuda_starts_and_only_then(calls, monk
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
     device(deterministic=True)
     assert calls[2] == "device_count with :16:8"
+
+
+@pytest.mark.parametrize(("capability", "number"), [((8, 0), "8.0"), ((7, 5), "7.5")])
+def test_a_gpu_without_fp8_is_refused_in_one_line_and_may_emulate_it(calls, monkeypatch, capability, number):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    monkeypatch.setattr("trainer.devices.device.require_fp8_library", lambda: None)
+    said = f"precision fp8: a GPU has compute capability {number}, FP8 needs 8.9: give --precision bf16, or "
+    with pytest.raises(SettingsError, match=re.escape(said)) as error:
+        device(precision="fp8")
+    assert "\n" not in str(error.value)
+    device(precision="fp8", fp8_emulation=True)
+
+
+@pytest.mark.parametrize("capability", [(8, 9), (9, 0), (10, 0)])
+def test_a_gpu_with_fp8_computes_everything_else_in_bf16(calls, monkeypatch, capability):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    monkeypatch.setattr("trainer.devices.device.require_fp8_library", lambda: None)
+    made = device(precision="fp8")
+    assert calls[:2] == ["device_count with None", "set_device cuda:1"]
+    with made.autocast("fp8"):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
 
 
 def test_a_setting_that_contradicts_deterministic_is_an_error(calls, monkeypatch):
