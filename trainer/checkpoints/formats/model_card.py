@@ -50,6 +50,12 @@ def write_model_card(directory: str, target: str, checkpoint: Checkpoint) -> Non
     path = storage.join(directory, CARD_NAME)
     if storage.exists(path):
         return
+    # An export with --overwrite is written to a new directory, which takes the place of the old one.
+    written = storage.join(target, CARD_NAME)
+    if storage.exists(written):
+        with storage.open_output(path) as file:
+            file.write(storage.read_bytes(written))
+        return
     lineage = read_lineage(directory)
     facts = ModelFacts(
         name=storage.get_base_name(target),
