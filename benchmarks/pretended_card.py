@@ -118,10 +118,16 @@ def move_to_card(graph: torch.fx.GraphModule) -> None:
     graph.recompile()
 
 
-def compile_for_card(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+def compile_for_card(
+    graph: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    wrap: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda run: run,
+) -> Any:
     """Backend for torch.compile that lets Inductor generate code for the pretended GPU.
 
     The function that it returns computes nothing. It returns tensors of the right shapes.
+    wrap: function that gets the function of each pass directly after its code has been generated, and returns
+        the function to call in its place.
     """
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
@@ -141,8 +147,9 @@ def compile_for_card(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
             """Return empty tensors with the shapes of the outputs."""
             return tree_map_only(Tensor, lambda one: one.new_empty_strided(one.shape, one.stride()), kept)
 
-        run._boxed_call = True  # type: ignore[attr-defined]
-        return run
+        wrapped = wrap(run)
+        wrapped._boxed_call = True  # type: ignore[attr-defined]
+        return wrapped
 
     return compile_fx(graph, inputs, inner_compile=compile_pass)
 
