@@ -41,7 +41,7 @@ from trainer.devices import cuda_losses
 from trainer.devices.cpu import cpu_attention
 from trainer.devices.cuda_attention import flash_attention
 from trainer.model.headed import HeadedBert
-from trainer.run.configured_shape import find_model_config
+from trainer.run.runtime import find_model_config
 from trainer.tasks.choice import find_data_task, find_task
 from trainer.tasks.task import Task
 from trainer.update.half_weights import HalfWeights
