@@ -148,7 +148,7 @@ def measure_for_card(case: Case, compile_learner: Way) -> CompileFigures:
         learner = make_learner(model.to_empty(device="cpu"), case.task)
         compile_learner(learner, partial(compile_for_card, wrap=count_runs))
         seconds = time_pass(HalfWeights(learner, torch.bfloat16), case.batch.map(torch.zeros_like))
-    if compile_learner is compile_parts:
+    if compile_learner is compile_parts and model.ties_words:
         words = model.bert.embeddings.word_embeddings.weight.numel()
         ran.append(KernelCounts(1, 12 * words, 12 * words))
     return CompileFigures(seconds=seconds, graphs=len(generated), kernels=sum(ran, KernelCounts()))
@@ -210,7 +210,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--largest", action="store_true", help="only the largest size of each case")
     given = parser.parse_args(words)
     if not given.processor and find_spec("triton") is None:
-        print("benchmarks.compiled_parts: needs Triton; or give --processor", file=sys.stderr)
+        print("benchmarks.compiled_parts: needs Triton (pip install triton), or --processor", file=sys.stderr)
         return 2
     keys = {**NARROW, "batch_size": PROCESSOR_BATCH, "device": "cpu"} if given.processor else {}
     print(f"| | tokens | compiled | graphs | CPU s |{'' if given.processor else ' kernels | GB |'}")

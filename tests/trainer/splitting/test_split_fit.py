@@ -38,6 +38,7 @@ def test_a_processor_whose_workers_are_connected_is_accepted():
     [
         ({"kind": Whole}, "strategy is sharded, but device 'cpu' takes whole models only"),
         ({"workers": Collective}, "start the workers with torchrun; found single"),
+        ({"compile_only": True}, "strategy sharded has no --compile-only: give --compile"),
         ({"clipping": "per_micro_batch"}, "clipping is per_micro_batch; give --clipping per_update or none"),
         ({"clipping": "usual", "optimiser": "lamb-mlperf"}, "clipping is per_micro_batch; give --clipping"),
         ({"allreduce_post_accumulation": False}, "in its own way: leave out allreduce_post_accumulation"),

@@ -1,15 +1,18 @@
 """A model that is compiled by its parts: few graphs for many layers, and the updates of a plain model."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import islice
 from typing import Any
 
 import pytest
 import torch
+from functorch.compile import make_boxed_func
 from torch import Tensor
+from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.utils import counters
 from torch._inductor import config as inductor
+from torch.fx import GraphModule
 
 from bertdata.records import ShardLayout
 from tests.support.compiling import capturing, count_graphs
@@ -110,6 +113,32 @@ def test_updates_equal_those_of_a_plain_model_with_the_same_dropout(model, recom
         assert count_graphs()
     torch.testing.assert_close(found, values, rtol=0, atol=0)
     torch.testing.assert_close(others, weights, rtol=1e-5, atol=1e-6)
+
+
+def test_a_layer_has_its_gradients_before_the_layers_below_it_are_computed(batches):
+    """So that workers exchange them meanwhile. A graph of the whole model gives all gradients at its end."""
+    events = list[str | int]()
+
+    def note_backward(graph: GraphModule, _: object) -> Callable[..., object]:
+        def run(*given: Tensor) -> object:
+            events.append("backward pass")
+            return graph.forward(*given)
+
+        return make_boxed_func(run)
+
+    backend = aot_autograd(
+        fw_compiler=lambda graph, _: make_boxed_func(graph.forward), bw_compiler=note_backward
+    )
+    with capturing(backend):
+        strategy = make_strategy({}, compile=True)
+        for number, layer in enumerate(strategy.worker.model.bert.encoder.layer):
+            layer.output.dense.weight.register_post_accumulate_grad_hook(
+                lambda _, number=number: events.append(number)
+            )
+        strategy.update([batches[:1]], 1e-2, UpdateNumber(0, 0, 0))
+    of_heads = of_embeddings = ["backward pass"]
+    of_layers = [event for number in reversed(range(LAYERS)) for event in ("backward pass", number)]
+    assert events == [*of_heads, *of_layers, *of_embeddings]
 
 
 def test_weights_keep_their_names(batches):

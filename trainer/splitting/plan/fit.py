@@ -49,6 +49,7 @@ def check_split(strategy: str, device: Device, workers: Collective) -> None:
         not (device.must_compile and device.compiles_whole),
         f"strategy {strategy} divides the model, which a CUDA graph has as a whole: leave out --cuda-graphs",
     )
+    require(not device.config.run.compile_only, f"strategy {strategy} has no --compile-only: give --compile")
     require(
         not update.clips_micro_batches,
         f"strategy {strategy} clips whole updates: clipping is {update.clipping_point}; "
