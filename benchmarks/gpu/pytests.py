@@ -13,13 +13,13 @@ ON_A_PROCESSOR = ("tests/trainer/devices", "tests/trainer/model/test_model.py")
 """Tests that are run in place of those marked ``gpu`` in a rehearsal on a processor."""
 
 
-def run_tests(figures: Figures, sizes: Sizes, processes: int, seconds: float) -> None:
+def run_tests(figures: Figures, sizes: Sizes, processes: int, limit: float) -> None:
     """Run the tests and write how many passed, failed and were skipped. Exit with status 1 if a test failed.
 
     If the tests do not end in time, those that have ended are counted. pytest's output is written to
     OUT/tests.txt.
     processes: number of processes that run the tests.
-    seconds: time limit of the tests.
+    limit: time limit of the tests in seconds.
     """
     chosen = (
         ["-m", "gpu", *find_gpu_modules()]
@@ -33,9 +33,9 @@ def run_tests(figures: Figures, sizes: Sizes, processes: int, seconds: float) ->
             command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
         )
         try:
-            ended = f"ended with exit status {process.wait(seconds)}"
+            ended = f"ended with exit status {process.wait(limit)}"
         except subprocess.TimeoutExpired:
-            ended = f"did not end within {seconds:.0f} s"
+            ended = f"did not end within {limit:.0f} s"
         finally:
             kill_tree(process)
     for name, count in count_outcomes(output.read_text(encoding="utf-8", errors="replace")).items():

@@ -108,7 +108,7 @@ def tests(plan: StageSettings) -> BenchmarkStage:
     """Return the stage that runs the tests marked ``gpu``. In a rehearsal it runs the devices' tests."""
     seconds = _REHEARSAL_SECONDS if plan.on_processor else 140.0
     step = plan.call(
-        "tests", "pytest", "pytests.run_tests", seconds, 30, processes=plan.processes, seconds=seconds - 10
+        "tests", "pytest", "pytests.run_tests", seconds, 30, processes=plan.processes, limit=seconds - 10
     )
     return BenchmarkStage(name="tests", seconds=seconds, steps=[step])
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from bertdata.records import ShardLayout
-from tests.support.compiling import capturing
+from tests.support.compiling import capturing, count_graphs
 from tests.support.ordered_sums import ShardedSums
 from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
@@ -67,7 +67,9 @@ class Trial:
         if not self.compiled:
             return train(self, workers)
         with capturing():
-            return train(replace(self, settings={**self.settings, "compile": True}), workers)
+            result = train(replace(self, settings={**self.settings, "compile": True}), workers)
+            assert count_graphs()
+        return result
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
-from tests.support.compiling import capturing
+from tests.support.compiling import capturing, count_graphs
 from tests.support.ordered_sums import PipelinedSums
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -74,7 +74,9 @@ class Trial:
         if not self.compiled:
             return train(self, workers)
         with capturing():
-            return train(replace(self, settings={**self.settings, "compile": True}), workers)
+            result = train(replace(self, settings={**self.settings, "compile": True}), workers)
+            assert count_graphs()
+        return result
 
 
 def even_plan(shape: ModelConfig, stages: int, copies: int, *, recomputes: bool = False, **keys: Any) -> Plan:
