@@ -37,7 +37,7 @@ MEASURED = {
 }
 """Figures of the steps that measure updates. The stage phase1 has measured the ceiling too."""
 
-PROFILED = ("phase 1", "phase 2", "1,024 ids", "8,192 ids")
+PROFILED = ("phase 1", "phase 2", "ModernBERT, 1,024 ids")
 FIGURES: dict[str, dict[str, set[str]]] = {
     "tests": {"pytest": {"passed", "failed", "skipped"}},
     **MEASURED,
