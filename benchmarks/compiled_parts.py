@@ -79,12 +79,12 @@ class CompileFigures:
 
     seconds: CPU seconds for compiling.
     graphs: number of graphs, forward and backward pass counted separately.
-    kernels: counts of the kernels of a micro-batch, or None on the processor.
+    counts: counts of the kernels of a micro-batch, or None on the processor.
     """
 
     seconds: float
     graphs: int
-    kernels: KernelCounts | None = None
+    counts: KernelCounts | None = None
 
 
 def compile_whole(learner: Learner, backend: Callable[..., Any]) -> None:
@@ -151,7 +151,7 @@ def measure_for_card(case: Case, compile_learner: Way) -> CompileFigures:
     if compile_learner is compile_parts and model.ties_words:
         words = model.bert.embeddings.word_embeddings.weight.numel()
         ran.append(KernelCounts(1, 12 * words, 12 * words))
-    return CompileFigures(seconds=seconds, graphs=len(generated), kernels=sum(ran, KernelCounts()))
+    return CompileFigures(seconds=seconds, graphs=len(generated), counts=sum(ran, KernelCounts()))
 
 
 def measure_for_processor(case: Case, compile_learner: Way) -> CompileFigures:
@@ -194,8 +194,8 @@ def format_row(case: Case, way: str, found: CompileFigures) -> str:
     way: name of the way of compiling.
     """
     cells = [case.name, f"{len(case.batch.input_ids):,}", way, str(found.graphs), f"{found.seconds:.1f}"]
-    if found.kernels is not None:
-        cells += [f"{found.kernels.launches:,.0f}", f"{found.kernels.bytes / 1e9:.1f}"]
+    if found.counts is not None:
+        cells += [f"{found.counts.launches:,.0f}", f"{found.counts.bytes / 1e9:.1f}"]
     return f"| {' | '.join(cells)} |"
 
 
