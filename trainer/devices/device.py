@@ -14,6 +14,7 @@ from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
 from trainer.model.bert import attend_with_pytorch, find_host_memory
 from trainer.model.compiled_parts import CompilePart
+from trainer.model.fp8 import require_fp8_library
 from trainer.model.headed import HeadedBert
 from trainer.tasks.task import RowLosses
 

@@ -122,6 +122,14 @@ def test_an_existing_readme_is_kept(place: Path, tmp_path: Path) -> None:
     assert (tmp_path / "README.md").read_text() == "mine\n"
 
 
+def test_an_export_that_replaces_another_keeps_its_readme(place: Path, trainer, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    assert trainer("convert", place / "run", model).status == 0
+    (model / "README.md").write_text("mine\n")
+    assert trainer("convert", place / "run", model, "--overwrite").status == 0
+    assert (model / "README.md").read_text() == "mine\n"
+
+
 def test_weights_of_another_program_have_a_card_too(place: Path, trainer, tmp_path: Path) -> None:
     theirs = Path(shutil.copytree(place / "model", tmp_path / "theirs"))
     for name in ("README.md", "lineage.json"):
