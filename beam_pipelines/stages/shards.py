@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import apache_beam as beam
@@ -18,7 +19,7 @@ from beam_pipelines.report.errors import add_path_to_errors
 from bertdata.build.large_document import make_large_document_warning
 from bertdata.build.shard_task import Target, TaskPlan, TaskResult, run_task
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
-from bertdata.dataset.provenance import NO_PROVENANCE, Provenance
+from bertdata.dataset.provenance import NO_PROVENANCE, Provenance, add_vocabulary_manifest
 
 
 class LargestDocument(NamedTuple):
@@ -222,6 +223,9 @@ class WriteManifest(beam.DoFn):  # type: ignore[misc]
     def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:
         self._targets = targets
         self._vocabulary = vocabulary
+        # Workers on other machines get the vocabulary, but not the manifest beside it, which is read here.
+        md5 = targets[0].dataset.plan.settings.vocabulary["md5"]
+        self._beside = add_vocabulary_manifest(NO_PROVENANCE, str(vocabulary), md5).vocabulary
 
     def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[str]:
         """Write the manifest of one dataset.
@@ -232,12 +236,13 @@ class WriteManifest(beam.DoFn):  # type: ignore[misc]
         target = self._targets[number]
         dataset, inputs = target.dataset, [entry for entry in entries if isinstance(entry, InputEntry)]
         warnings = dataset.list_changed_inputs(inputs)
+        cited = next((entry for entry in entries if isinstance(entry, Provenance)), NO_PROVENANCE)
         dataset.finish(
             inputs,
             [entry for entry in entries if isinstance(entry, ShardEntry)],
             [entry for entry in entries if isinstance(entry, SkippedEntry)],
             vocabulary=self._vocabulary,
-            provenance=next((entry for entry in entries if isinstance(entry, Provenance)), NO_PROVENANCE),
+            provenance=replace(cited, vocabulary=self._beside),
         )
         largest = max((entry.tokens for entry in entries if isinstance(entry, LargestDocument)), default=None)
         warning = make_large_document_warning(largest, inputs, target.settings.max_seq_length)

@@ -27,7 +27,7 @@ from bertdata.dataset.manifest import (
     make_lengths_name,
     parse_manifest,
 )
-from bertdata.dataset.provenance import COPY_NAMES, NO_PROVENANCE, Provenance
+from bertdata.dataset.provenance import COPY_NAMES, NO_PROVENANCE, Provenance, add_vocabulary_manifest
 from bertdata.errors import DatasetError, InputError, ManifestError
 from bertdata.io import storage
 from bertdata.io.changed_inputs import make_changed_warnings
@@ -314,13 +314,14 @@ class Dataset:
         if not manifest.shards:
             raise_if_inputs_skipped(manifest.skipped)
         provenance.check_inputs([*read, *left_out])
-        cited = provenance.files()
+        expected = settings.vocabulary["md5"]
+        cited = add_vocabulary_manifest(provenance, vocabulary, expected).files()
         for name in COPY_NAMES:
             if name not in cited:  # an earlier run left this copy, because its inputs had a manifest
                 storage.remove(self.commit.path(name), missing_ok=True)
         own_name = name_in_dataset(settings.tokenizer)
         tokenizer = read_tokenizer_bytes(vocabulary)
-        if compute_md5(tokenizer) != (expected := settings.vocabulary["md5"]):
+        if compute_md5(tokenizer) != expected:
             raise make_changed_error(vocabulary, f"its md5 was {expected} when the run began")
         others = {own_name: tokenizer, **cited}
         others |= make_companion_files(self.directory, settings, manifest.shards)

@@ -99,6 +99,14 @@ def read_bytes(path: str) -> bytes:
         return file.read()
 
 
+def read_if_present(path: str) -> bytes | None:
+    """Return the contents of a file, or None if the file does not exist."""
+    try:
+        return read_bytes(path)
+    except MissingInputError:
+        return None
+
+
 @contextmanager
 def open_input(path: str) -> Iterator[BinaryIO]:
     """Open a file for reading and seeking."""

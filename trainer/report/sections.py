@@ -16,6 +16,7 @@ from bertdata.reports.page.blocks import (
     StepsBlock,
 )
 from bertdata.reports.page.page import ReportPage, ReportSection
+from bertdata.reports.sections.lineage import make_lineage_blocks
 from trainer.logs.charts import OPTIMISER, SPEED, make_charts, make_result_charts
 from trainer.logs.recorded_run import RecordedRun
 from trainer.report.cautions import find_cautions
@@ -52,6 +53,7 @@ def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
         ReportSection(
             "What was trained", (make_facts_table(runs), *_draw_data_paths(runs), *_make_data_notes(runs))
         ),
+        ReportSection("Lineage", tuple(_draw_lineages(runs))),
         ReportSection("Loss and accuracy", _make_chart_blocks(make_result_charts(runs)), _GUESS_NOTE),
         ReportSection("Labels", _make_class_blocks(runs)),
         ReportSection("Evaluations", tuple(filter(None, [make_evaluations_table(runs)]))),
@@ -129,6 +131,12 @@ def _draw_data_paths(runs: Sequence[RecordedRun]) -> list[PageContent]:
     """
     found = [(run.name, make_data_path(run)) for run in runs]
     return [StepsBlock(f"Data of {name}", steps) for name, steps in found if len(steps) > 1]
+
+
+def _draw_lineages(runs: Sequence[RecordedRun]) -> Iterator[PageContent]:
+    """Yield a picture and a table of the steps that led to each run, from the dump or the user's files on."""
+    for run in runs:
+        yield from make_lineage_blocks(run.path, run.name)
 
 
 def _make_data_notes(runs: Sequence[RecordedRun]) -> Iterator[Prose]:

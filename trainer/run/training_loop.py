@@ -41,6 +41,7 @@ from trainer.run.plan_updates import plan_updates
 from trainer.run.planned_updates import PlannedUpdates, crosses_multiple
 from trainer.run.processor_threads import suit_threads
 from trainer.run.remote_output import begin_uploads, remove_earlier_remote_run
+from trainer.run.run_sources import RunSources, note_sources
 from trainer.run.runtime import find_model_config, make_model
 from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
@@ -100,6 +101,7 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
     training.strategy.check_accumulation(planned.accumulation)
     device.check_updates(planned.last - planned.start)
     evaluation = make_evaluation(runtime, data, shape)
+    kept = note_sources(training, data, None if evaluation is None else evaluation.data)
     form = planned.form()
     # The loader's threads begin to read here, at the state's position in the data.
     loader = planned.loader(form, training.state)
@@ -110,7 +112,7 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
     loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after, further)
     # Everything above may raise an error. Only now the output directory is changed, so that a refused start
     # leaves nothing behind.
-    runtime.on_machines(lambda: _prepare_directory(config, later_than))
+    runtime.on_machines(lambda: _prepare_directory(config, later_than, kept))
     runtime.on_rank_0(lambda: begin_uploads(runtime, later_than))
     devices = runtime.collective.size * device.replicas
     peak, unit = device.find_peak(described), config.steps_of_update
@@ -144,15 +146,17 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
     return training
 
 
-def _prepare_directory(config: Config, later_than: int | None) -> None:
+def _prepare_directory(config: Config, later_than: int | None, kept: RunSources) -> None:
     """Create the output directory, and remove its checkpoints whose number is larger than ``later_than``.
 
     later_than: number of the checkpoint that the run continues from, or None to remove no checkpoint.
+    kept: the records of the run's data and start, which are written to the directory.
     """
     output_dir = str(config.run.output_dir)
     storage.make_directory(output_dir)
     clean_up_checkpoints(output_dir, after=later_than)
     keep_tokenizer(config)
+    kept.write(output_dir)
 
 
 def find_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
