@@ -35,7 +35,7 @@ class SlowStore(LocalFileSystem):  # type: ignore[misc]
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> str:
-        return str(path).removeprefix(f"{SCHEME}://").rstrip("/") or "/"
+        return "/" + str(path).removeprefix(f"{SCHEME}://").strip("/")
 
     @classmethod
     def request(cls) -> None:
