@@ -129,7 +129,8 @@ class PlannedUpdates:
         self.machine = find_machine_copies(runtime)
         is_remote = any(storage.is_remote(shard.path) for shard in data.shards)
         if not is_remote:
-            if runtime.config.data.cache_dir is not None and not runtime.config.is_finetuning:
+            keys = runtime.config.data
+            if keys.cache_dir is not None and not (keys.generated_data or runtime.config.is_finetuning):
                 runtime.log(f"{data.name}: is on a local disk, so --cache-dir has no effect")
             return
         if not isinstance(data.copies, ShardCache):
@@ -140,6 +141,10 @@ class PlannedUpdates:
                 )
             return
         cache, rows = data.copies, self.rows
+        if foreign := cache.folder.list_foreign():
+            runtime.log(
+                f"warning: {foreign[0]}: was not written by the cache, so it stays and does not count"
+            )
         if not rows.follows_order:
             return
         reading = self.choose_reading()

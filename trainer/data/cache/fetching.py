@@ -18,8 +18,9 @@ from trainer.data.cache.shard_cache import FetchingStopped, Outlook, ShardCache
 
 _THREADS = 2
 """Number of threads of a worker that fetch files."""
-_REST_SECONDS = 1.0
-"""Longest time between two looks for a file to fetch."""
+_LONGEST_REST_SECONDS = 1.0
+_SHORTEST_REST_SECONDS = 0.05
+"""Time between two looks for a file to fetch, if there was none at the first look."""
 
 
 class Fetcher:
@@ -90,14 +91,27 @@ class Fetcher:
                 outlook = self._outlook
                 number = self._choose(outlook)
                 if number is None:
-                    self._changed.wait(timeout=_REST_SECONDS)
+                    self._rest(outlook)
                     continue
                 self._at_work.add(number)
             has_room = self._hold(number, outlook)
             with self._changed:
                 self._at_work.discard(number)
-                if not has_room and self._outlook is outlook and not self._is_closed:
-                    self._changed.wait(timeout=_REST_SECONDS)
+                if not has_room:
+                    self._rest(outlook)
+
+    def _rest(self, outlook: Outlook) -> None:
+        """Wait until the run has come to another place, or has ended, or until another worker may have
+        dropped files.
+
+        Call this under ``_changed``.
+        outlook: the outlook with which there was nothing to fetch, or no room.
+        """
+        # A fast run comes to another place every few milliseconds.
+        self._changed.wait_for(lambda: self._is_closed, timeout=_SHORTEST_REST_SECONDS)
+        self._changed.wait_for(
+            lambda: self._is_closed or self._outlook is not outlook, timeout=_LONGEST_REST_SECONDS
+        )
 
     def _choose(self, outlook: Outlook) -> int | None:
         """Return the number of the next file to fetch or to keep, or None if there is none."""

@@ -164,7 +164,11 @@ class CacheFolder:
     def finish(self, name: str, descriptor: int) -> None:
         """Give a fetched file its final name. The descriptor then has a shared lock."""
         # After a power cut, the final name must never lead to a file without its contents.
-        os.fsync(descriptor)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            raise_if_full(error)
+            raise
         path = os.path.join(self.directory, name)
         with self.locked():
             os.replace(path + GROWING, path)

@@ -21,7 +21,7 @@ import numpy as np
 
 from bertdata.dataset.check import refuse_changed
 from bertdata.dataset.reader import Shard
-from bertdata.errors import SettingsError, ShardError
+from bertdata.errors import SettingsError, ShardError, StorageError
 from bertdata.examples.columns import Array
 from bertdata.io import storage
 from bertdata.io.file_check import compute_md5
@@ -196,6 +196,9 @@ class ShardCache:
                     refuse_changed(shard.path, found, shard.md5)
                     raise ShardError(f"{shard.path}: found {size} bytes, expected {shard.bytes}")
             self.folder.finish(name, descriptor)
+        except OSError as error:
+            self.folder.abandon(name, descriptor)
+            raise StorageError(f"{self.folder.root}: {error.strerror or error}") from error
         except BaseException:
             self.folder.abandon(name, descriptor)
             raise
