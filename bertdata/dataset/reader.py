@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import accumulate, pairwise
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, cast
+from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, Protocol, cast
 
 from bertdata.config.held_out_names import find_held_out
 from bertdata.dataset.check import refuse_changed, refuse_writes
 from bertdata.dataset.discover import FoundShard, check_objective, find_datasets, find_shards
-from bertdata.dataset.lengths import read_lengths
+from bertdata.dataset.lengths import ITEM_BYTES, check_and_parse_lengths
 from bertdata.dataset.manifest import DatasetPlan, make_lengths_name
 from bertdata.errors import DatasetError, ShardError
 from bertdata.examples.objectives import find_objective, find_objective_of_file
@@ -48,6 +48,18 @@ _ROWS = 4096
 _BLOCK_BYTES = 1 << 20
 
 
+class StoredFile(NamedTuple):
+    """A file of a dataset, which may be remote.
+
+    bytes: size of the file. None if it is not known.
+    md5: md5 in the manifest. None if no manifest lists the file.
+    """
+
+    path: str
+    bytes: int | None
+    md5: str | None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shard:
     """A file of examples.
@@ -70,12 +82,24 @@ class Shard:
     masked_tokens: int | None = None
     checked: tuple[int, ...] | None = None
 
+    @property
+    def file(self) -> StoredFile:
+        """The file with the examples."""
+        return StoredFile(self.path, self.bytes, self.md5)
+
+    @property
+    def lengths_file(self) -> StoredFile | None:
+        """The file with the lengths of the examples. None if there is no such file."""
+        if self.lengths_md5 is None:
+            return None
+        return StoredFile(self.lengths_path, ITEM_BYTES * self.examples, self.lengths_md5)
+
 
 class FileCopies(Protocol):
     """Interface of an object that keeps copies of remote files on this machine, such as a cache."""
 
-    def open_copy(self, shard: Shard) -> AbstractContextManager[BinaryIO | None]:
-        """Return a context manager that opens the copy of a shard's file, whose md5 was checked.
+    def open_copy(self, file: StoredFile) -> AbstractContextManager[BinaryIO | None]:
+        """Return a context manager that opens the copy of a remote file. The md5 of the copy was checked.
 
         It gives None if there is no copy and none can be made. The file is then read from its path.
         """
@@ -157,8 +181,11 @@ class OpenedDataset:
 
         Raises ShardError if the lengths file does not match the manifest.
         """
-        assert shard.lengths_md5 is not None, f"{shard.path}: has no lengths"
-        return read_lengths(shard.lengths_path, shard.examples, shard.lengths_md5)
+        file = shard.lengths_file
+        assert file is not None, f"{shard.path}: has no lengths"
+        with self._open_copy(file) as copy:
+            data = storage.read_bytes(file.path) if copy is None else copy.read()
+        return check_and_parse_lengths(data, file.path, shard.examples, str(file.md5))
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """Yield the shard's examples in batches of NumPy columns.
@@ -282,21 +309,24 @@ class OpenedDataset:
         temporary file first. At the end of the block, ShardError is raised if a local file was written to
         while it was open, because other bytes may then have been read than were checked.
         """
-        remote = storage.is_remote(shard.path)
-        with self.copies.open_copy(shard) if remote and self.copies else nullcontext() as copy:
+        with self._open_copy(shard.file) as copy:
             if copy is not None:
                 with refuse_writes(copy, shard.path):
                     yield copy
                 return
-        with self._open_original(shard, remote) as file:
+        with self._open_original(shard) as file:
             yield file
 
-    @contextmanager
-    def _open_original(self, shard: Shard, remote: bool) -> Iterator[BinaryIO]:
-        """Return a context manager that does what ``_open_file`` does for a file without a copy.
+    def _open_copy(self, file: StoredFile) -> AbstractContextManager[BinaryIO | None]:
+        """Return a context manager that opens the copy of a file on this machine, or gives None."""
+        if self.copies is None or not storage.is_remote(file.path):
+            return nullcontext()
+        return self.copies.open_copy(file)
 
-        remote: whether the file's path is the URL of a remote file.
-        """
+    @contextmanager
+    def _open_original(self, shard: Shard) -> Iterator[BinaryIO]:
+        """Return a context manager that does what ``_open_file`` does for a file without a copy."""
+        remote = storage.is_remote(shard.path)
         # The md5 of this version of the file was checked before, so the file need not be read for its md5
         # again.
         if not remote and shard.checked is not None and shard.checked == storage.read_version(shard.path):

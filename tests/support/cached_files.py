@@ -26,7 +26,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 held = []
 for number in given["order"]:
-    descriptor = cache.hold(shards[number])
+    descriptor = cache.hold(shards[number].file)
     data = None if descriptor is None else os.pread(descriptor, 1 << 24, 0)
     print(number, None if data is None else len(data), flush=True)
     if descriptor is not None and given["keeps"]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from benchmarks.slow_store import count_reads
 from tests.support.object_stores import Store, one_store
 from tests.support.training_runs import losses, refuse, start_workers, tensors, words
 from trainer.data.cache.forecast import AtOnce
@@ -28,9 +29,9 @@ def upload(store: Store, dataset: Path) -> str:
 
 
 def copies(cache: Path) -> list[str]:
-    """The names of all copies in a cache directory, without their md5s."""
-    found = [path for path in cache.glob("bertdata-cache-*/*") if path.name != "in-use.lock"]
-    return sorted(path.name.rpartition(".")[0] for path in found)
+    """The names of all copies of shards in a cache directory, without their md5s."""
+    names = [path.name.rpartition(".")[0] for path in cache.glob("bertdata-cache-*/*")]
+    return sorted(name for name in names if name.endswith(".tfrecord"))
 
 
 @one_store
@@ -56,30 +57,42 @@ def test_a_run_through_a_cache_has_the_bytes_of_a_local_run(store, trainer, trai
     assert tensors(tmp_path / "more", 6) == tensors(local, 6)
 
 
-@one_store
-def test_two_workers_share_a_cache(store, trainer, training_set, tmp_path):
+@pytest.fixture
+def store_log(tmp_path, monkeypatch) -> Path:
+    """What the workers read from the store at ``slow://``."""
+    monkeypatch.setenv("TRAINER_STORE_LOG", str(tmp_path / "log"))
+    return tmp_path / "log"
+
+
+def count_shard_reads(log: Path) -> dict[str, int]:
+    return {name: count for name, count in count_reads(log)[0].items() if ".tfrecord" in name}
+
+
+def test_two_workers_share_a_cache_and_read_each_file_once(trainer, training_set, tmp_path, store_log):
     cache = tmp_path / "cache"
     alone = trainer(*words(training_set, tmp_path / "alone", *SHORT, "--accumulation=2"))
     assert alone.status == 0, alone.err
-    data = (f"--train-data={upload(store, training_set)}", f"--cache-dir={cache}")
+    data = (f"--train-data=slow://{training_set}", f"--cache-dir={cache}")
     shared = start_workers("torchrun", 2, *words(None, tmp_path / "run", *SHORT, *data))
     assert shared.status == 0, shared.err
     assert "downloads the files" not in shared.err
     for one, two in zip(losses(tmp_path / "run"), losses(tmp_path / "alone"), strict=True):
         assert one["mlm_loss"] == pytest.approx(two["mlm_loss"], rel=1e-5)
-    assert copies(cache) == sorted(path.name for path in training_set.glob("*.tfrecord"))
+    shards = sorted(path.name for path in training_set.glob("*.tfrecord"))
+    assert copies(cache) == shards
+    assert count_shard_reads(store_log) == {name: 1 for path in shards for name in (path, f"{path}.u16")}
 
 
 @pytest.mark.thorough
-@one_store
-def test_several_workers_of_a_machine_are_told_of_the_cache(store, training_set, tmp_path):
-    url = upload(store, training_set)
+def test_without_a_cache_each_worker_reads_and_is_told_of_it(training_set, tmp_path, store_log):
+    url = f"slow://{training_set}"
     run = start_workers("torchrun", 2, *words(None, tmp_path / "run", *SHORT, f"--train-data={url}"))
     assert run.status == 0, run.err
     advice = (
         f"{url}: each of the 2 workers of this machine downloads the files that it reads; with --cache-dir"
     )
     assert run.err.count(advice) == 1
+    assert min(count_shard_reads(store_log).values()) >= 2
 
 
 @pytest.mark.thorough
@@ -110,7 +123,7 @@ def test_a_killed_run_leaves_a_cache_that_the_resumed_run_uses(
 def test_a_cache_that_is_too_small_is_one_line_before_the_model(store, trainer, training_set, tmp_path):
     url = upload(store, training_set)
     run = words(None, tmp_path / "run", *SHORT, f"--train-data={url}", f"--cache-dir={tmp_path / 'cache'}")
-    size = sum(path.stat().st_size for path in training_set.glob("*.tfrecord"))
+    size = sum(path.stat().st_size for path in training_set.rglob("*.tfrecord*"))  # and the lengths
     small = trainer(*run, "--cache-size=0.000001")
     said = "cache_size is 1.0 kB, but the 3 files that this machine needs at the same time have "
     refuse(small, 2, said, f"; give --cache-size {round_up_gigabytes(size)} or more")

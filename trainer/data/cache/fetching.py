@@ -37,7 +37,7 @@ class Fetcher:
         self, cache: ShardCache, forecast: Forecast, *, most_files: int, place: int, until: int
     ) -> None:
         self._cache, self._forecast, self._until = cache, forecast, until
-        self._names = [cache.names.get(shard.path) for shard in cache.shards]
+        self._names = [cache.names.get(file.path) for file in cache.files]
         # ``_changed`` guards what threads share: the numbers of the files that are being fetched or could not
         # be fetched, and a descriptor for each file that is kept. Threads that find nothing to fetch wait for
         # the next place.
@@ -128,12 +128,19 @@ class Fetcher:
         return None
 
     def _hold(self, number: int, outlook: Outlook) -> bool:
-        """Fetch a file, and keep it if it is needed soon. Return False if the cache has no room for it."""
-        shard = self._cache.shards[number]
+        """Fetch a file, and keep it if it is needed soon. Return False if the cache has no room for it.
+
+        The file with the lengths of its examples is fetched first. It is not kept, because it can be read
+        again in a moment.
+        """
+        descriptor = None
         try:
-            descriptor = self._cache.hold(
-                shard, before=int(outlook.needs[number]), is_stopped=lambda: self._is_closed
-            )
+            for file in filter(None, (self._cache.lengths[number], self._cache.files[number])):
+                if descriptor is not None:
+                    os.close(descriptor)
+                descriptor = self._cache.hold(
+                    file, before=int(outlook.needs[number]), is_stopped=lambda: self._is_closed
+                )
         except FetchingStopped:
             return True
         except BertDataError:

@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from bertdata.dataset.check import refuse_changed
-from bertdata.dataset.reader import Shard
+from bertdata.dataset.reader import Shard, StoredFile
 from bertdata.errors import SettingsError, ShardError, StorageError
 from bertdata.examples.columns import Array
 from bertdata.io import storage
@@ -41,6 +41,8 @@ from trainer.remote.retries import repeat
 _ATTEMPTS = 2
 """Number of times that a file is fetched if it comes with a wrong md5."""
 _BLOCK_BYTES = 1 << 20
+LONGEST_WAIT_SECONDS = 300.0
+"""Time after which a worker stops waiting for another one, which may have been suspended."""
 _PAUSE_SECONDS = 0.02
 """Time between two looks for a file that another worker is fetching."""
 _USED_SHARE = 0.95
@@ -76,24 +78,26 @@ class ShardCache:
     """
 
     def __init__(self, root: str, limit: int | None, shards: Sequence[Shard]) -> None:
-        self.shards = tuple(shards)
-        self.names = name_copies(self.shards)
+        self.files = [shard.file for shard in shards]
+        """The file with the examples of each shard."""
+        self.lengths = [shard.lengths_file for shard in shards]
+        """The file with the lengths of each shard's examples. It is needed when the shard is."""
+        self.names = name_copies([*self.files, *filter(None, self.lengths)])
         """The name of each remote file's copy, by the URL of the file."""
         listed = "\n".join(sorted(set(self.names.values())))
         self.folder = CacheFolder(root, hashlib.blake2b(listed.encode(), digest_size=16).hexdigest())
         self.room = find_free_bytes(root) + self.folder.count_bytes()
         """Bytes for which the disk has room, with the files that are in the cache directory already."""
         self.limit = math.floor(self.room * _USED_SHARE) if limit is None else limit
-        self.sizes = np.array(
-            [shard.bytes or 0 if storage.is_remote(shard.path) else 0 for shard in shards], np.int64
-        )
-        """Bytes of each remote file, and 0 for a local one."""
+        self.sizes = np.zeros(len(self.files), np.int64)
+        """For each shard, the bytes of its remote files. 0 for a local shard."""
         self.fetched_files = self.fetched_bytes = 0
-        self._numbers = {
-            self.names[shard.path]: number
-            for number, shard in enumerate(self.shards)
-            if shard.path in self.names
-        }
+        self._numbers = dict[str, int]()
+        for files in (self.files, self.lengths):
+            for number, file in enumerate(files):
+                if file is not None and file.path in self.names:
+                    self._numbers[self.names[file.path]] = number
+                    self.sizes[number] += file.bytes or 0
         self._outlook: Outlook | None = None
         self._began = time.time()
         self._sound = set[tuple[int, int, int]]()
@@ -107,44 +111,53 @@ class ShardCache:
         self._outlook = outlook
 
     @contextmanager
-    def open_copy(self, shard: Shard) -> Iterator[BinaryIO | None]:
+    def open_copy(self, file: StoredFile) -> Iterator[BinaryIO | None]:
         """Open the copy of a remote file, which is fetched first if no worker of this machine has fetched it.
 
         Gives None if the cache has no room for it.
         """
-        descriptor = self.hold(shard) if shard.path in self.names else None
+        descriptor = self.hold(file) if file.path in self.names else None
         if descriptor is None:
             yield None
             return
         os.lseek(descriptor, 0, os.SEEK_SET)
-        with os.fdopen(descriptor, "rb") as file:
-            yield file
+        with os.fdopen(descriptor, "rb") as copy:
+            yield copy
 
     def hold(
-        self, shard: Shard, *, before: int | None = None, is_stopped: Callable[[], bool] = lambda: False
+        self, file: StoredFile, *, before: int | None = None, is_stopped: Callable[[], bool] = lambda: False
     ) -> int | None:
         """Return a descriptor of a file's copy, with a lock that keeps the copy in the cache.
 
-        Returns None if there is no room for it.
+        Returns None if there is no room for it, or if another worker takes too long to fetch it.
         before: place at which the file is needed, if it is fetched ahead. Then no file that is needed before
             that is dropped, and no file of another run. None: the file is needed now.
         is_stopped: function that says whether the run has ended. FetchingStopped is then raised.
         """
-        name = self.names[shard.path]
+        name, start = self.names[file.path], time.monotonic()
         while True:
             try:
                 with self.folder.locked():
                     descriptor = self.folder.open_whole(name)
                     if descriptor is None:
-                        begun = self.folder.begin(name, shard.bytes or 0, self.limit, self._rank(before))
+                        begun = self.folder.begin(name, file.bytes or 0, self.limit, self._rank(before))
                 if descriptor is not None:
-                    if self._is_sound(shard, descriptor):
+                    if self._is_sound(file, descriptor):
                         return descriptor
                     self.folder.remove_damaged(name, descriptor)
                 elif begun.is_busy:
+                    # A file that is fetched ahead is another worker's concern.
+                    if before is not None:
+                        return None
+                    if time.monotonic() - start > LONGEST_WAIT_SECONDS:
+                        self._tell(
+                            f"{file.path}: another worker has not fetched it in {LONGEST_WAIT_SECONDS:g} s; "
+                            "reading it without the cache"
+                        )
+                        return None
                     time.sleep(_PAUSE_SECONDS)
                 elif begun.descriptor is not None:
-                    return self._fetch(shard, begun.descriptor, is_stopped)
+                    return self._fetch(file, begun.descriptor, is_stopped)
                 else:
                     if before is None:
                         self._tell_small()
@@ -180,21 +193,22 @@ class ShardCache:
 
         return rank
 
-    def _fetch(self, shard: Shard, descriptor: int, is_stopped: Callable[[], bool]) -> int:
+    def _fetch(self, file: StoredFile, descriptor: int, is_stopped: Callable[[], bool]) -> int:
         """Download a file into the cache. Return its descriptor, with a lock that keeps the copy.
 
         ShardError if the md5 is wrong again after a second download. StorageError if the store does not
         answer.
         """
-        name = self.names[shard.path]
+        name = self.names[file.path]
         try:
             for left in reversed(range(_ATTEMPTS)):
-                found, size = repeat(partial(self._download, shard, descriptor, is_stopped))
-                if (shard.md5 or found, shard.bytes) == (found, size):
+                found, size = repeat(partial(self._download, file, descriptor, is_stopped))
+                if (file.md5 or found, file.bytes) == (found, size):
                     break
                 if not left:
-                    refuse_changed(shard.path, found, shard.md5)
-                    raise ShardError(f"{shard.path}: found {size} bytes, expected {shard.bytes}")
+                    refuse_changed(file.path, found, file.md5)
+                    raise ShardError(f"{file.path}: found {size} bytes, expected {file.bytes}")
+            os.ftruncate(descriptor, size)  # an attempt that failed may have been longer
             self.folder.finish(name, descriptor)
         except OSError as error:
             self.folder.abandon(name, descriptor)
@@ -208,10 +222,10 @@ class ShardCache:
         return descriptor
 
     @staticmethod
-    def _download(shard: Shard, descriptor: int, is_stopped: Callable[[], bool]) -> tuple[str, int]:
+    def _download(file: StoredFile, descriptor: int, is_stopped: Callable[[], bool]) -> tuple[str, int]:
         """Copy a remote file into an open local file. Return its md5 and the number of its bytes."""
         md5, size = hashlib.md5(usedforsecurity=False), 0
-        with storage.open_input(shard.path) as source:
+        with storage.open_input(file.path) as source:
             while block := source.read(_BLOCK_BYTES):
                 md5.update(block)
                 try:
@@ -226,14 +240,14 @@ class ShardCache:
                     raise FetchingStopped
         return md5.hexdigest(), size
 
-    def _is_sound(self, shard: Shard, descriptor: int) -> bool:
+    def _is_sound(self, file: StoredFile, descriptor: int) -> bool:
         """Return True if a copy is what was fetched.
 
         Its md5 was checked when it came. A copy that an earlier run has left is read once more, because its
         bytes may have changed since.
         """
         found, identity = os.fstat(descriptor), _identify(descriptor)
-        if found.st_size != shard.bytes:
+        if found.st_size != file.bytes:
             return False
         if identity not in self._sound and found.st_ctime < self._began:
             md5 = hashlib.md5(usedforsecurity=False)
@@ -241,7 +255,7 @@ class ShardCache:
             while block := os.pread(descriptor, _BLOCK_BYTES, place):
                 md5.update(block)
                 place += len(block)
-            if shard.md5 not in (None, md5.hexdigest()):
+            if file.md5 not in (None, md5.hexdigest()):
                 return False
         self._sound.add(identity)
         return True
@@ -280,18 +294,17 @@ def _identify(descriptor: int) -> tuple[int, int, int]:
     return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
-def name_copies(shards: Sequence[Shard]) -> dict[str, str]:
+def name_copies(files: Sequence[StoredFile]) -> dict[str, str]:
     """Return the name of each remote file's copy, by the URL of the file.
 
     The name ends with the md5 in the manifest. Without a manifest, it ends with a digest of the URL and of
     what the store says about the version of the file.
     """
-    remote = [shard for shard in shards if storage.is_remote(shard.path)]
-    unlisted = [shard.path for shard in remote if shard.md5 is None]
+    remote = [file for file in files if storage.is_remote(file.path)]
+    unlisted = [file.path for file in remote if file.md5 is None]
     digests = dict(zip(unlisted, storage.map_paths(unlisted, _digest_version), strict=True))
     return {
-        shard.path: f"{storage.get_base_name(shard.path)}.{shard.md5 or digests[shard.path]}"
-        for shard in remote
+        file.path: f"{storage.get_base_name(file.path)}.{file.md5 or digests[file.path]}" for file in remote
     }
 
 

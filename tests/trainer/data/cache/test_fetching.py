@@ -67,13 +67,7 @@ def open_cached(paths: str, root: Path, gigabytes: float | None = None) -> Opene
 
 
 def reads_of_shards(log: Path) -> Counter[str]:
-    return Counter(
-        {
-            name: count
-            for name, count in count_reads(log)[0].items()
-            if name.startswith("part-") and not name.endswith(".u16")
-        }
-    )
+    return Counter({name: count for name, count in count_reads(log)[0].items() if name.startswith("part-")})
 
 
 def load(rows: Rows, updates: int, **settings: Any) -> list[bytes]:
@@ -112,7 +106,7 @@ def test_batches_are_those_without_a_cache_and_each_file_comes_once(many, tmp_pa
     assert load(rows_of(kind, data), updates, **settings) == load(rows_of(kind, plain), updates, **settings)
     reads = reads_of_shards(tmp_path / "log")
     assert set(reads.values()) == {1}
-    assert len(reads) == FILES
+    assert len(reads) == 2 * FILES  # with the lengths of their examples
 
 
 def test_batches_of_a_mixture_are_those_without_a_cache(many, longer_or_other, tmp_path):
@@ -140,7 +134,7 @@ def longer_or_other(corpus: list[Path], small_vocabulary_file: Path, tmp_path_fa
 @pytest.mark.parametrize("share", [1, 0.5])
 def test_the_workers_of_a_machine_share_the_files_also_in_a_smaller_cache(many, tmp_path, share):
     plain = open_weighted(str(many))
-    size = sum(shard.bytes or 0 for shard in plain.shards)
+    size = sum((shard.bytes or 0) + 2 * shard.examples for shard in plain.shards)
     opened = [open_cached(f"slow://{many}", tmp_path / "cache", share * size / 1e9) for _ in range(2)]
     loaders = [
         Loader(
@@ -169,9 +163,9 @@ def test_the_workers_of_a_machine_share_the_files_also_in_a_smaller_cache(many, 
     assert isinstance(cache, ShardCache)
     assert cache.folder.count_bytes() <= size * share
     reads = reads_of_shards(tmp_path / "log")
-    assert len(reads) == FILES
+    assert len(reads) == 2 * FILES  # with the lengths of their examples
     # Without a cache, two workers would read each file twice in each of the two epochs.
-    assert max(reads.values()) == 1 if share == 1 else reads.total() < 4 * FILES
+    assert max(reads.values()) == 1 if share == 1 else reads.total() < 8 * FILES
 
 
 def wait_for(condition: Any) -> None:
@@ -195,7 +189,7 @@ def fetcher_of(
 def there(cache: ShardCache) -> set[int]:
     """The numbers of the files in the cache."""
     found = cache.folder.list_names()
-    return {number for number, shard in enumerate(cache.shards) if cache.names[shard.path] in found}
+    return {number for number, file in enumerate(cache.files) if cache.names[file.path] in found}
 
 
 def test_files_come_in_the_order_of_their_needs_until_the_cache_is_full(tmp_path):
@@ -229,10 +223,10 @@ def test_files_that_are_needed_soon_are_kept_from_others_until_the_run_ends(tmp_
     wait_for(lambda: len(fetcher._kept) == 2)  # the places 0 and 10 are near
     more = make_shards(tmp_path / "more", [200, 300])
     other = ShardCache(str(tmp_path / "cache"), 300, more)
-    assert other.hold(more[1]) is None
+    assert other.hold(more[1].file) is None
     assert len(there(cache)) == 3
     fetcher.close()
-    descriptor = other.hold(more[1])
+    descriptor = other.hold(more[1].file)
     assert descriptor is not None
     os.close(descriptor)
     assert by_need

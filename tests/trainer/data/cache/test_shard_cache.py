@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -44,7 +45,7 @@ def store(tmp_path, monkeypatch) -> Iterator[type[SlowStore]]:
 
 
 def read(cache: ShardCache, shard: Shard) -> bytes | None:
-    with cache.open_copy(shard) as file:
+    with cache.open_copy(shard.file) as file:
         return None if file is None else file.read()
 
 
@@ -195,7 +196,7 @@ def test_the_dropped_files_are_those_of_the_twin(tmp_path_factory, sizes, wanted
     needs = data.draw(st.permutations(range(len(shards))))
     held = data.draw(st.sets(st.integers(0, len(sizes) - 1)))
     cache = ShardCache(str(place / "cache"), LARGE, shards)
-    descriptors = [cache.hold(shard) for shard in shards[:-1]]
+    descriptors = [cache.hold(shard.file) for shard in shards[:-1]]
     for number, descriptor in enumerate(descriptors):
         assert descriptor is not None
         if number not in held:
@@ -206,7 +207,7 @@ def test_the_dropped_files_are_those_of_the_twin(tmp_path_factory, sizes, wanted
     kept = {number for number in range(new) if needs[number] < needs[new]} | held
     by_number = dict(enumerate(sizes))
     dropped = choose_dropped(by_number, dict(enumerate(needs)), sum(sizes) + wanted - limit, kept)
-    descriptor = cache.hold(shards[-1], before=needs[new])
+    descriptor = cache.hold(shards[-1].file, before=needs[new])
     assert (descriptor is None) == (dropped is None)
     there = {number for number, shard in enumerate(shards) if cache.names[shard.path] in names(cache)}
     assert there == {*range(new), new} - {*(dropped or ())} - ({new} if dropped is None else set())
@@ -250,7 +251,7 @@ def test_files_of_unused_datasets_are_dropped_first_and_those_of_other_runs_last
     assert read(mine, more[1]) == contents(more[1])
     assert names(own) == []
     # ahead of the need, a file of the other run is never dropped
-    assert mine.hold(more[2], before=3) is None
+    assert mine.hold(more[2].file, before=3) is None
     os.close(in_use)
     assert read(mine, more[2]) == contents(more[2])
     assert len(names(other)) == 1
@@ -259,7 +260,7 @@ def test_files_of_unused_datasets_are_dropped_first_and_those_of_other_runs_last
 def test_a_full_cache_in_use_is_read_past_with_a_warning(tmp_path, capsys):
     shards = make_shards(tmp_path / "store", [100, 100])
     cache = ShardCache(str(tmp_path / "cache"), 150, shards)
-    descriptor = cache.hold(shards[0])
+    descriptor = cache.hold(shards[0].file)
     assert descriptor is not None
     for _ in range(2):
         assert read(cache, shards[1]) is None
@@ -395,6 +396,21 @@ def test_a_worker_that_waits_for_a_killed_one_fetches_the_file_itself(tmp_path, 
     assert waiting.read_files() == [(0, 3_000_000)]
 
 
+def test_a_worker_does_not_wait_for_ever_for_a_suspended_one(tmp_path, start, monkeypatch, capsys):
+    shards = make_shards(tmp_path / "store", [3_000_000])
+    suspended = start(shards, [0], bytes_per_second=1_000_000)
+    suspended.begin()
+    cache = ShardCache(str(tmp_path / "cache"), LARGE, shards)
+    while not names(cache):
+        time.sleep(0.01)
+    suspended.process.send_signal(signal.SIGSTOP)
+    monkeypatch.setattr(shard_cache, "LONGEST_WAIT_SECONDS", 0.2)
+    assert read(cache, shards[0]) is None
+    assert (
+        "another worker has not fetched it in 0.2 s; reading it without the cache" in capsys.readouterr().err
+    )
+
+
 def test_files_that_another_run_holds_are_not_dropped_and_its_kill_frees_them(tmp_path, start):
     shards = make_shards(tmp_path / "store", [100] * 4)
     other = start(shards, [0, 1], keeps=True)
@@ -404,7 +420,7 @@ def test_files_that_another_run_holds_are_not_dropped_and_its_kill_frees_them(tm
     assert read(mine, shards[2]) == contents(shards[2])
     assert read(mine, shards[3]) == contents(shards[3])  # drops file 2
     assert names(mine) == sorted(mine.names[shards[number].path] for number in (0, 1, 3))
-    descriptor = mine.hold(shards[3])
+    descriptor = mine.hold(shards[3].file)
     assert read(mine, shards[2]) is None
     other.kill()
     assert read(mine, shards[2]) == contents(shards[2])
