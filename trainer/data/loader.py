@@ -131,6 +131,7 @@ class Loader(Prefetcher[Update]):
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
         assert min(batch_size, accumulation, open_files) > 0 <= rank < workers
+        assert not chunk_rows or rows.is_shareable
         data = rows.data
         reading = Reading(open_files, chunk_rows)
         # The order is the same on every worker.
