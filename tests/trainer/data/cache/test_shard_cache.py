@@ -266,7 +266,7 @@ def test_a_full_cache_in_use_is_read_past_with_a_warning(tmp_path, capsys):
         assert read(cache, shards[1]) is None
     said = capsys.readouterr().err
     assert said.count("warning") == 1
-    assert f"{tmp_path / 'cache'}: all 150 bytes of the cache are in use; files that find no room are" in said
+    assert f"{tmp_path / 'cache'}: the cache of 150 bytes has no room beside the files in use; " in said
     os.close(descriptor)
     assert read(cache, shards[1]) == contents(shards[1])
 
