@@ -277,8 +277,8 @@ class ShardCache:
     def _tell_small(self) -> None:
         """Warn that a file is read without the cache, because it found no room."""
         self._tell(
-            f"{self.folder.root}: the cache of {format_bytes(self.limit)} has no room beside the files in use; "
-            "files that find no room are read without it; give more --cache-size"
+            f"{self.folder.root}: the cache of {format_bytes(self.limit)} has no room beside the files in "
+            "use; files that find no room are read without it; give more --cache-size"
         )
 
     def _tell(self, warning: str) -> None:
