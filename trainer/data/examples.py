@@ -231,11 +231,13 @@ class Rows:
     data: the opened dataset.
     masks: draws masks for the examples of the rows. None: use the masks that are stored in the dataset.
     bins: number of length bins from which the rows of micro-batches are drawn, 1 without length bins.
+    follows_order: whether rows come in the order of ``trainer.data.order``, or at least window by window.
     """
 
     data: OpenedDataset
     masks: "MaskDrawing | None" = None
     bins = 1
+    follows_order = True
 
     @property
     def layout(self) -> ShardLayout:
@@ -299,6 +301,14 @@ class Rows:
             made.first_example = first
             first += sum(map(len, batches))
             yield made
+
+    def find_window(self, dealer: Dealer) -> int:
+        """Return the number of consecutive examples that are put into another order together.
+
+        It is 0 if the rows come in the order of ``trainer.data.order``.
+        dealer: divides the rows among the workers.
+        """
+        return 0
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[WorkerRows]:
         """Yield the rows of a worker, a few updates at a time, without end.

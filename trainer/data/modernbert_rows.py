@@ -140,6 +140,7 @@ class ModernBertRows(FullRows):
     ids: SpecialIds
     mask_prob: float
     is_shareable = False
+    follows_order = False
 
     @property
     def layout(self) -> ShardLayout:

@@ -64,6 +64,19 @@ class FileRows(NamedTuple):
         return self.file, self.chunk
 
 
+class FileSpans(NamedTuple):
+    """Where the examples of each file lie in an epoch.
+
+    queues: number of the queue that reads the file.
+    firsts, lasts: places in the epoch of the first and the last example of the file. All three are -1 for a
+        file without examples.
+    """
+
+    queues: Array
+    firsts: Array
+    lasts: Array
+
+
 DecodedPiece = tuple[int, int]
 """Number of a file, and number of a chunk in it, which is decoded at once. It is chunk 0 if the whole file
 is decoded at once.
@@ -113,6 +126,10 @@ class Order:
         epochs, rest = divmod(position.examples + examples, self.examples)
         return Position(position.epoch + epochs, rest)
 
+    def find_place(self, position: Position) -> int:
+        """Return the number of examples before a position, counted from the beginning of the first epoch."""
+        return position.epoch * self.examples + position.examples
+
     def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
         """Yield the examples at some distances after a position, file by file.
 
@@ -133,6 +150,10 @@ class Order:
         position, offsets: arguments of ``find``.
         """
         return [part.piece for part in self.find(position, offsets)]
+
+    def list_spans(self, epoch: int) -> FileSpans:
+        """Return where the examples of each file lie in an epoch."""
+        return self._epoch(epoch).list_spans(len(self._files))
 
     def _permute(self, epoch: int, file: int) -> Array:
         """Return the indices of a file's examples in their random order for an epoch."""
@@ -207,6 +228,35 @@ class EpochIndex:
         """
         file_index, rows = self._locate(queues, turns)
         return self._files[file_index], rows
+
+    def list_spans(self, count: int, run: int = 1) -> FileSpans:
+        """Return where the examples of each file lie in the epoch.
+
+        count: number of all files.
+        run: number of examples that a queue provides in a turn (``trainer.data.streams``).
+        """
+        spans = FileSpans(*np.full((3, count), -1))
+        queues = np.searchsorted(self._before, self._firsts, side="right") - 1
+        before = self._before[queues]
+        spans.queues[self._files] = queues
+        spans.firsts[self._files] = self._find_places(queues, self._firsts - before, run)
+        spans.lasts[self._files] = self._find_places(queues, self._ends - 1 - before, run)
+        return spans
+
+    def _find_places(self, queues: Array, numbers: Array, run: int) -> Array:
+        """Return the places in the epoch of some queues' examples.
+
+        queues: numbers of queues.
+        numbers: for each of these queues, the number of one of its examples, counted from 0.
+        run: number of examples that a queue provides in a turn.
+        """
+        stretch = np.searchsorted(self.turns, numbers, side="right") - 1
+        turn, inside = np.divmod(numbers - self.turns[stretch], run)
+        # the last turn of a stretch may be shorter
+        size = np.minimum(run, self.lengths[stretch] - turn * run)
+        beside = np.argsort(self.active, axis=1)[stretch, queues]
+        places: Array = self.starts[stretch] + turn * run * self.widths[stretch] + beside * size + inside
+        return places
 
     def _locate(self, queues: Array, turns: Array) -> tuple[Array, Array]:
         """Return the same as ``locate``, with the file's place among the files of all queues."""

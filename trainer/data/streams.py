@@ -36,6 +36,7 @@ from trainer.data.order import (
     DecodedPiece,
     EpochIndex,
     FileRows,
+    FileSpans,
     Order,
     Position,
     draw_numbers,
@@ -123,6 +124,10 @@ class StreamOrder(Order):
         ]
         streams: Array = np.unique(np.concatenate(found))
         return streams
+
+    def list_spans(self, epoch: int) -> FileSpans:
+        """Return where the rows of each file lie in an epoch."""
+        return self._epoch(epoch).list_spans(len(self._files), self._run)
 
     def _find_chunks(self, files: Array, rows: Array) -> Array:
         """Return the number of the chunk to which each row belongs.
@@ -346,6 +351,13 @@ class StreamDealer(Dealer):
 
         position: the place in the data at which the count starts.
         """
+        return len(self.find_own_streams(position))
+
+    def find_own_streams(self, position: Position) -> set[int]:
+        """Return the streams that this worker reads until all streams have had their turn.
+
+        position: the place in the data at which the turns start.
+        """
         found, order = set[int](), self.order
         size = self.update_rows
         count = self.micro_batches // self.group
@@ -354,4 +366,4 @@ class StreamDealer(Dealer):
             offsets = order.take_parts(position, size, self.parts, count)
             found.update(order.find_streams(position, offsets.ravel()).tolist())
             position = order.advance(position, size)
-        return len(found)
+        return found
