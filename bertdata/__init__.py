@@ -70,8 +70,11 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             return import_module("bertdata.errors")
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        module = _MODULES.get(name, f"bertdata.steps.{name}")
-        found = globals()[name] = getattr(import_module(module), name)
+        found = getattr(import_module(_MODULES.get(name, f"bertdata.steps.{name}")), name)
+        if not isinstance(found, type):
+            # The command line calls the same functions, whose errors name its flags.
+            found = import_module("bertdata.steps.argument_names").name_arguments(found)
+        globals()[name] = found
         return found
 
 

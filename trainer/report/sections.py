@@ -33,6 +33,8 @@ from trainer.report.split_plan import draw_plan_file
 from trainer.report.words import describe_measure
 
 _KEPT_PLAN = "plan.json"
+_STARTED_BY = {"command": "Command", "call": "Python call"}
+"""Keys of the log with what started a run, and the words for it in the page."""
 _COMMAND_CHARACTERS = 88
 """Longest line of a command line in the page, if its flags are short enough."""
 _GUESS_NOTE = (
@@ -76,12 +78,17 @@ def _make_headlines(runs: Sequence[RecordedRun]) -> tuple[PageContent, ...]:
 
 
 def _make_commands(runs: Sequence[RecordedRun]) -> Iterator[CommandBlock]:
-    """Yield the command lines of each run. A run that was resumed may have several."""
+    """Yield the command lines and Python calls that started each run. A run that was resumed may have
+    several.
+    """
     for run in runs:
-        commands = dict.fromkeys(str(start["command"]) for start in run.log.starts if "command" in start)
-        for number, command in enumerate(commands, 1):
-            which = f"Command {number}" if len(commands) > 1 else "Command"
-            yield CommandBlock(f"{which} that started {run.name}", _wrap_command(command))
+        started = dict.fromkeys(
+            (key, str(start[key])) for start in run.log.starts for key in _STARTED_BY if key in start
+        )
+        for number, (key, text) in enumerate(started, 1):
+            which = f"{_STARTED_BY[key]} {number}" if len(started) > 1 else _STARTED_BY[key]
+            lines = _wrap_command(text) if key == "command" else tuple(text.splitlines())
+            yield CommandBlock(f"{which} that started {run.name}", lines)
 
 
 def _wrap_command(command: str) -> tuple[str, ...]:

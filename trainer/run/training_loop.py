@@ -33,6 +33,7 @@ from trainer.logs.choice import make_loggers
 from trainer.logs.reporter import Reporter, RunPlan
 from trainer.run.best_checkpoint import describe_best, has_lost_patience
 from trainer.run.command_line import find_command_line
+from trainer.run.interruption import BEGINS_AGAIN
 from trainer.run.path_check import check_output_is_free
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.placing import place_model
@@ -135,8 +136,10 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
         training.finish_save()
         if training.state.best:
             runtime.log(describe_best(config, training.state.best))
-        if stopped:
+        if stopped and training.state.number:
             runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
+        elif stopped:
+            runtime.log(f"stopped before the first update as requested; {BEGINS_AGAIN}")
         report.close("stopped" if stopped else "success")
     training.is_stopped = stopped
     training.is_over = training.state.step == config.schedule.steps and not stopped
@@ -255,9 +258,14 @@ def announce_start(
     if device.compiles or device.compiles_always:
         compiling = ", which compiles the model, as does the first micro-batch of each other size"
     runtime.log(f"reading the first examples, making the first update{compiling}")
-    command = find_command_line()
+    if runtime.call is not None:
+        started_by = {"call": runtime.call}
+    elif (command := find_command_line()) is not None:
+        started_by = {"command": command}
+    else:
+        started_by = {}
     report.describe(
-        **({} if command is None else {"command": command}),
+        **started_by,
         start_point=training.start_point,
         updates=planned.describe(),
         micro_batches=form.describe(),

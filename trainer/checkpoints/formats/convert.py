@@ -1,7 +1,7 @@
 """Converting checkpoints between this trainer's format and other programs'."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from bertdata.tokens.files import TokenizerFile, TokenizerJson
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, make_tokenizer_files
 from bertdata.tokens.load import vocabulary_of
 from trainer.checkpoints.any_checkpoint import HEADS, OURS, Checkpoint, StoredTensor
-from trainer.checkpoints.checkpoint import STATE, make_initial_state, write_checkpoint
+from trainer.checkpoints.checkpoint import MOMENTS, STATE, WEIGHTS, make_initial_state, write_checkpoint
 from trainer.checkpoints.filling import match_moments, match_weights
 from trainer.checkpoints.formats.absent_parts import describe_changes
 from trainer.checkpoints.formats.config_file import BERT_EPSILON
@@ -61,6 +61,7 @@ def convert(
     lower_case: bool | None = None,
     moments: bool = True,
     task: str | None = None,
+    overwrite: bool = False,
 ) -> str:
     """Convert a checkpoint of any program to another format. Return a message that says what was written.
 
@@ -79,11 +80,15 @@ def convert(
     moments: False leaves out the optimiser's moments.
     task: the user's task class that the run has learned. It must be named here, because no checkpoint may
     choose code to import.
+    overwrite: replace the files of an earlier conversion. A directory with other files is refused.
     """
     # 1. Refuse a target that is an input or in use, and a source that is not a checkpoint.
     refuse_input_as_output(target, [source, model_config, vocab, train_data])
-    if Path(target).exists() and any(Path(target).iterdir()):
-        raise DatasetError(f"{target}: is in use; name a directory that does not exist yet")
+    if not overwrite and _is_in_use(target):
+        raise DatasetError(
+            f"{target}: is in use; give --overwrite to replace an earlier conversion, or name a directory "
+            "that does not exist yet"
+        )
     if not Path(source).exists() and not is_recognised(source):
         raise MissingInputError(f"{source}: no such file or directory")
     if kind is None and find_trainer_checkpoint(source) is None and not is_recognised(source):
@@ -272,8 +277,31 @@ def _open_target(target: str) -> Iterator[str]:
     with open_directory(Path(target.removeprefix("file://"))) as growing:
         try:
             yield str(growing)
+            _refuse_other_files(target, [path.name for path in growing.iterdir()])
         except StorageError as error:  # its message names the temporary directory, not the target
             raise StorageError(str(error).replace(str(growing), target)) from None
+
+
+def _is_in_use(target: str) -> bool:
+    """Return True if the target is a file, or a directory that is not empty."""
+    if storage.is_remote(target):
+        return bool(storage.list_files(target))
+    path = Path(target.removeprefix("file://"))
+    return path.is_file() or (path.is_dir() and any(path.iterdir()))
+
+
+def _refuse_other_files(target: str, written: Collection[str]) -> None:
+    """Raise DatasetError if the target is a directory with files that the conversion does not write.
+
+    A conversion with --overwrite replaces the whole directory, so such files would be lost.
+    written: names of the files that the conversion writes.
+    """
+    others = sorted(set(storage.list_files(target)) - set(written))
+    if others:
+        raise DatasetError(
+            f"{target}: holds {others[0]}, which this conversion does not write, so that it would be lost; "
+            "name another directory"
+        )
 
 
 def _make_model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
@@ -362,6 +390,7 @@ def _write_trainer_checkpoint(
     state = replace(make_initial_state(config, shape, longest=checkpoint.longest), task=learned)
     state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
     others = {} if tokenizer is None else make_tokenizer_files(tokenizer)
+    _refuse_other_files(target, [STATE, WEIGHTS, MOMENTS, LINEAGE_NAME, *others])
     write_checkpoint(Path(target), state, weights, moments, others, record)
     what = f"weights and moments of update {updates}" if moments else "weights"
     if checkpoint.problem not in (None, read_run_labels(config.as_json()).problem):
