@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bertdata.steps.rebuild import rebuild
     from bertdata.steps.segment import segment
     from bertdata.steps.show import show
+    from bertdata.steps.sign import sign
     from bertdata.steps.stats import stats
     from bertdata.steps.train_vocab import train_vocab
     from bertdata.steps.verify import verify
@@ -47,6 +48,7 @@ __all__ = [
     "report",
     "segment",
     "show",
+    "sign",
     "stats",
     "train_vocab",
     "verify",

@@ -233,10 +233,10 @@ class WriteManifest(beam.DoFn):  # type: ignore[misc]
         gathered: the dataset's number, and what its manifest is made from.
         """
         number, entries = gathered[0], list(gathered[1])
-        cited = next((entry for entry in entries if isinstance(entry, Provenance)), NO_PROVENANCE)
         target = self._targets[number]
         dataset, inputs = target.dataset, [entry for entry in entries if isinstance(entry, InputEntry)]
         warnings = dataset.list_changed_inputs(inputs)
+        cited = next((entry for entry in entries if isinstance(entry, Provenance)), NO_PROVENANCE)
         dataset.finish(
             inputs,
             [entry for entry in entries if isinstance(entry, ShardEntry)],

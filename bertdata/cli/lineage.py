@@ -3,14 +3,16 @@
 import json
 
 from bertdata.cli.common.parser import Parser
-from bertdata.io.terminal import say, say_text
+from bertdata.io.terminal import say, say_error, say_text
 from bertdata.lineages.tree import draw_lineage
 from bertdata.steps.lineage import lineage
+from bertdata.trust.formats import LINEAGE_FORMATS
 
 EXAMPLE = """\
   bertdata lineage shards
   bertdata lineage run
-  bertdata lineage bert-tiny --json"""
+  bertdata lineage bert-tiny --json
+  bertdata lineage shards --format croissant > shards/croissant.json"""
 
 SUMMARY = """\
 Shows how a dataset, parts, articles, a vocabulary, a run, a checkpoint or an exported model was made: every
@@ -19,6 +21,9 @@ It reads the records that each step leaves (manifest.json, state.json, lineage.j
 records that are kept with them, so it works after the data have moved. Where a step cannot be followed
 further, the tree says why. The files of an exported model are compared with its record. Those of other
 directories are not: bertdata verify-md5 does that.
+With --format, prints the lineage for other programs. in-toto: a JSON line per step, a statement with SLSA's
+provenance (extra trust). For a dataset alone: croissant, its description in Croissant 1.1, for which every
+file is read and compared with the manifest; card, a README.md with a heading for Hugging Face's hub.
 Exit status: 0 no faults, 1 a record is damaged or a model's file was changed, 2 wrong usage."""
 
 
@@ -31,14 +36,25 @@ def make_parser() -> Parser:
         help="directory or file, or its URL; a run means its best checkpoint with keep_best, else its newest",
     )
     parser.add_argument("--json", action="store_true", help="print the steps as one JSON object")
+    parser.add_argument(
+        "--format",
+        choices=LINEAGE_FORMATS,
+        help="print the lineage in a format of other programs instead of a tree",
+    )
     return parser
 
 
 def run(arguments: list[str]) -> int:
     """Show the lineage. Return 0 if it has no faults, otherwise 1."""
-    args = make_parser().parse_args(arguments)
+    parser = make_parser()
+    args = parser.parse_args(arguments)
+    if args.json and args.format:
+        parser.error("--json and --format exclude each other")
     found = lineage(args.path)
-    if args.json:
+    if args.format:
+        say_text(LINEAGE_FORMATS[args.format](found))
+        say_error(*(f"bertdata: warning: {fault}" for fault in found.faults))
+    elif args.json:
         say_text(json.dumps(found.as_json(), indent=1, ensure_ascii=False))
     else:
         say(*draw_lineage(found))

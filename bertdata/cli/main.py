@@ -22,6 +22,7 @@ COMMANDS = {
     "pick-eval": "pick evenly spaced examples for evaluation, as MLPerf's script does",
     "md5": "print the md5 of files, or of the examples in them",
     "verify-md5": "check a dataset against its manifest, an md5sum file or a published table",
+    "sign": "sign all files of a dataset, a run or an exported model",
     "show": "print single examples in readable form",
     "stats": "print a dataset's statistics: lengths, padding, masks, balance of the shards",
     "lineage": "show every step that led to a dataset, a run or a model",

@@ -22,6 +22,7 @@ STEPS = {
     "report": "report",
     "segment": "segment",
     "show": "show",
+    "sign": "sign",
     "stats": "stats",
     "train_vocab": "train-vocab",
     "verify": "verify-md5",
@@ -32,8 +33,11 @@ STEPS = {
 OF_ANOTHER = {
     "extract": {"find_date", "table", "until", "punkt_tables"},
     "find_date": {"find_date", "output", "recipe"},
+    "lineage": {"format"},
 }
-"""Flags of a function's command that choose another function, or belong to that one."""
+"""Flags of a function's command that choose another function, or belong to that one, or choose what is
+printed.
+"""
 
 PACKED = ["path", "output"]
 
@@ -50,6 +54,7 @@ def test_the_package_offers_these_names_and_no_others():
         "report",
         "segment",
         "show",
+        "sign",
         "stats",
         "train_vocab",
         "verify",
@@ -161,6 +166,7 @@ def test_settings_are_keywords_and_paths_come_first(function):
         ["path"],
         ["shard"],
         ["texts", "output"],
+        ["path", "private_key"],
         ["path", "sources", "output"],
         PACKED,
     )

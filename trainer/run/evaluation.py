@@ -95,6 +95,7 @@ class Evaluation:
             batch_size=batch_size,
             padded=self._runtime.has_rows,
             token_budget=config.data.token_budget,
+            multiple=config.update.token_multiple,
         )
         batches = load_evaluation_batches(
             self.data,

@@ -142,7 +142,7 @@ class BertForSpanBoundaries(BertForMaskedLM):
 
         carried: output of the previous pipeline stage. None if the model starts at the embeddings.
         """
-        rows = self.bert.encode(batch, carried).normed
+        rows = self.bert.encode_seeded(batch, carried).normed
         slots = find_span_slots(batch)
         return SpanLogits(
             masked_lm=self.guess_words(batch, rows),

@@ -28,6 +28,7 @@ from trainer.checkpoints.formats.absent_parts import describe_changes
 from trainer.checkpoints.formats.config_file import BERT_EPSILON
 from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, set_special_token_ids
 from trainer.checkpoints.formats.kinds import WRITERS, is_recognised
+from trainer.checkpoints.formats.model_card import write_model_card
 from trainer.checkpoints.formats.tensorflow2 import write_tensors_and_graph
 from trainer.checkpoints.learned_task import make_learned_task_config, read_run_labels
 from trainer.checkpoints.records import add_checkpoint_record
@@ -141,6 +142,8 @@ def convert(
         lineage = record(directory)
         with storage.open_output(storage.join(directory, LINEAGE_NAME)) as file:
             file.write(lineage)
+        if to == "huggingface":
+            write_model_card(directory, target, checkpoint)
     form = f"{what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form"
     unnamed = _describe_unused_ids(shape, found)
     return (
