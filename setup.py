@@ -33,6 +33,8 @@ EXTRAS = {
     "mllog": ["mlperf-logging>=4"],
     "vocab": ["tokenizers>=0.20,<0.24", "sentencepiece>=0.2,<0.3"],
     "chinese": ["jieba==0.42.1"],
+    # model-signing imports OpenSSL, which its own requirements do not name.
+    "trust": ["model-signing>=1.1", "pyopenssl>=24", "mlcroissant>=1.1", "in-toto-attestation>=0.9.3"],
     "gcs": ["gcsfs>=2023.6"],
     "s3": ["s3fs>=2023.6"],
 }
@@ -56,6 +58,7 @@ EXTRAS["dev"] = [
     *EXTRAS["report"],
     *EXTRAS["tensorboard"],
     *EXTRAS["train"],
+    *EXTRAS["trust"],
     *EXTRAS["vocab"],
     *EXTRAS["wandb"],
     *EXTRAS["wiki"],

@@ -79,7 +79,8 @@ class Cuda(Device):
         torch.set_float32_matmul_precision("high")
         self._graphs = bool(config.cuda.cuda_graphs)
         if self._graphs:
-            self.compile_mode = "reduce-overhead"
+            # One CUDA graph is started by one call. CUDA graphs of the single layers would need many calls.
+            self.compiles_whole, self.compile_mode = True, "reduce-overhead"
         # Compile unless the configuration or the machine gives a reason not to.
         self._why_plain = "" if self.must_compile else _find_reason_not_to_compile(config)
         self.compiles = not self._why_plain

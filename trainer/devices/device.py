@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
@@ -13,6 +13,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
 from trainer.model.bert import attend_with_pytorch, find_host_memory
+from trainer.model.compiled_parts import CompilePart
 from trainer.model.fp8 import require_fp8_library
 from trainer.model.headed import HeadedBert
 from trainer.tasks.task import RowLosses
@@ -31,6 +32,24 @@ Meet = Callable[[], tuple[Any, int, int]]
 
 It returns an empty key-value store that all workers share, this worker's rank, and the number of workers.
 """
+
+
+class Compilable(Protocol):
+    """Interface of a module that a device compiles, as a whole or by its parts."""
+
+    def compile(self, **settings: Any) -> None:
+        """Compile the module as one graph.
+
+        settings: arguments of ``torch.compile``.
+        """
+        ...
+
+    def compile_parts(self, compile_part: CompilePart) -> None:
+        """Compile the parts of the module.
+
+        compile_part: function that takes a function and returns it compiled.
+        """
+        ...
 
 
 class Device:
@@ -58,7 +77,10 @@ class Device:
     # memory
     step_chunk = 2**22
     casts_once = False  # True: weights are converted to 16 bits once per update, False: in each micro-batch
-    compile_mode: str | None = None  # ``mode`` argument of torch.compile, where it is used
+    # True: forward pass and loss are compiled as one graph, False: embeddings, layers and heads each have a
+    # graph, and all layers of a kind share theirs
+    compiles_whole = False
+    compile_mode: str | None = None  # ``mode`` argument of torch.compile for a graph of the whole model
     compiles_always = False  # True: the device itself compiles all operations, without torch.compile
     idle: tuple[str, ...] = ()  # configuration keys that have no effect on this device
 
@@ -119,17 +141,26 @@ class Device:
         """
         return self.attention
 
-    def compile(self, learner: nn.Module) -> None:
-        """Compile the module if the configuration asks for it. It is compiled once for each shape of its
-        arguments.
+    def compile(self, learner: Compilable) -> None:
+        """Compile the model and its loss if the configuration asks for it.
+
+        learner: module of the model and its loss, ``trainer.update.learner.Learner``.
         """
         if self.compiles:
             if not hasattr(learner, "compile"):
                 raise SettingsError(f"compile: torch {torch.__version__} cannot compile modules; 2.2 can")
-            # One graph is compiled for each size of a micro-batch, in training and in evaluation. Sizes
-            # beyond this limit would run uncompiled.
-            torch._dynamo.config.cache_size_limit = 64
-            learner.compile(mode=self.compile_mode, dynamic=False)
+            # A graph is compiled for each size of a micro-batch, for each kind of layer, in training and in
+            # evaluation. Sizes beyond this limit would run uncompiled.
+            torch._dynamo.config.cache_size_limit = 256
+            if self.compiles_whole:
+                learner.compile(mode=self.compile_mode, dynamic=False)
+            else:
+                learner.compile_parts(self.compile_part)
+
+    def compile_part(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function compiled. It is compiled once for each shape of its arguments."""
+        compiled: Callable[..., Any] = torch.compile(function, dynamic=False)
+        return compiled
 
     def prepare(self, batch: Batch) -> Batch:
         """Do the part of the batch's move to the device that another thread can do, for example pin its

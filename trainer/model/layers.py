@@ -35,6 +35,12 @@ class LayerOutput(NamedTuple):
     normed: Tensor
 
 
+class EncoderOutput(LayerOutput):
+    """Output of the last layer. A model that is called with it computes only the heads."""
+
+    __slots__ = ()
+
+
 class Norm(nn.LayerNorm):
     """Layer norm that computes in the type of its weights (fp32 under autocast), and returns the type of its
     input.
