@@ -5,6 +5,7 @@ mapping, reading a truncated file ends too early, which can be reported as an er
 """
 
 import io
+import os
 from typing import IO, Any
 
 
@@ -54,3 +55,22 @@ class FileView(io.RawIOBase):
         """Return ``size`` bytes from the byte offset ``place`` on, or fewer if the file ends earlier."""
         self.seek(place)
         return self.read(size) or b""
+
+
+def read_at(file: IO[bytes], offset: int, size: int) -> bytes:
+    """Return bytes from an offset of an open file on, or fewer if the file ends earlier.
+
+    The file's position is neither used nor moved, so several threads can read from the same file.
+
+    size: number of bytes.
+    """
+    if isinstance(file, io.BytesIO):
+        return bytes(file.getbuffer()[offset : offset + size])
+    return os.pread(file.fileno(), size, offset)
+
+
+def find_file_size(file: IO[bytes]) -> int:
+    """Return the size in bytes of an open file, without moving its position."""
+    if isinstance(file, io.BytesIO):
+        return file.getbuffer().nbytes
+    return os.fstat(file.fileno()).st_size

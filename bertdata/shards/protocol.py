@@ -1,6 +1,6 @@
 """The interfaces of shard writers and readers, which every container implements."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Protocol
 
 from bertdata.records import ExampleBatch, ShardLayout
@@ -64,6 +64,42 @@ class ShardReader(Protocol):
         number: index of the piece.
         """
         raise AssertionError("no run of examples is decoded alone")
+
+    def find_row_offsets(self, first: int, count: int) -> Sequence[int] | None:
+        """Return the byte offset of each of some consecutive examples, and the offset after the last one.
+
+        If the file has fewer examples, there are fewer offsets. Returns None if examples cannot be read from
+        the file one by one, for instance because the file stores columns. Several threads may call this
+        method, unless they ask for the same examples.
+
+        first: number of the first of these examples.
+        count: number of examples.
+        """
+        return None
+
+    def read_row(self, start: int, stop: int) -> bytes:
+        """Return the bytes of an example, from the offset ``start`` to ``stop``.
+
+        Several threads may call this method.
+        """
+        raise AssertionError("no example is read alone")
+
+    @property
+    def row_form(self) -> Hashable:
+        """What ``decode_rows`` has to know about the bytes of examples.
+
+        Examples of files with the same form and layout can be decoded together.
+        """
+        return None
+
+    def decode_rows(self, rows: Sequence[bytes], first: int = 0) -> Iterator[ExampleBatch]:
+        """Yield the examples whose bytes ``read_row`` returned, in batches.
+
+        They may come from several files with the same ``row_form`` and layout.
+
+        first: number of the first example in this file, for errors.
+        """
+        raise AssertionError("no example is decoded alone")
 
     def __iter__(self) -> Iterator[Any]:
         """Yield each example in order, as the ``example_type`` of its objective."""

@@ -15,10 +15,12 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.records import IDS, ExampleBatch, ShardLayout
 from bertdata.shards.example_proto import NotAnExample, canonicalise_example, decode_example, encode_example
+from bertdata.shards.file_view import find_file_size, read_at
 from bertdata.shards.framing import (
     FRAME_BYTES,
     ByteSource,
     count_records,
+    find_record_ends,
     find_record_starts,
     frame_payload,
     make_truncation_error,
@@ -122,6 +124,7 @@ class TFRecordReader(ShardReader):
         self._file = file
         self._name = name
         self._native = use_native(engine or default_engine())
+        self._known_starts = {0: 0}  # byte offsets of some records, by number
         first = next(read_payloads(file, name), None)
         if first is None:
             raise ShardError(f"{name}: holds no records")
@@ -160,6 +163,46 @@ class TFRecordReader(ShardReader):
         found = BytesIO(self._file.read(starts[number + 1] - starts[number]))
         [batch] = self._decode_batches(found, _PIECE_RECORDS, ends[number - 1] if number else 0)
         return batch
+
+    def find_row_offsets(self, first: int, count: int) -> "array[int]":
+        """Return the byte offset of each of some consecutive records, and the offset after the last one.
+
+        The lengths of records are read from the nearest earlier record whose offset is known. These are the
+        file's first record, and the records that follow those of earlier calls. Raises ShardError, which
+        names a record with a damaged length, or one that the file does not contain completely.
+        """
+        record = start = max(known for known in list(self._known_starts) if known <= first)
+        offsets, size = array("q", [self._known_starts[start]]), find_file_size(self._file)
+        while record < first + count and offsets[-1] < size:
+            place = offsets[-1]
+            ends = self._find_record_ends(
+                read_at(self._file, place, BLOCK_BYTES), first + count - record, record
+            )
+            if not ends or place + ends[-1] > size:
+                raise make_truncation_error(f"{self._name}: record {record + max(0, len(ends) - 1)}")
+            offsets.extend(place + end for end in ends)
+            record += len(ends)
+        self._known_starts[record] = offsets[-1]
+        return offsets[first - start :]
+
+    def _find_record_ends(self, block: bytes, limit: int, first: int) -> Sequence[int]:
+        """Return the offset in a block after each of its records, for at most ``limit`` records.
+
+        first: number of the block's first record.
+        """
+        if not self._native:
+            return find_record_ends(block, limit, self._name, first)
+        try:
+            found: Sequence[int] = kernels.find_frame_ends(block, limit).tolist()
+        except kernels.RecordError as error:
+            raise _make_record_error(self._name, first, error) from None
+        return found
+
+    def read_row(self, start: int, stop: int) -> bytes:
+        return read_at(self._file, start, stop - start)
+
+    def decode_rows(self, rows: Sequence[bytes], first: int = 0) -> Iterator[ExampleBatch]:
+        return self._decode_batches(BytesIO(b"".join(rows)), max(1, len(rows)), first)
 
     def _get_index(self) -> "tuple[array[int], Sequence[int]]":
         """Return the index of the pieces. A piece is a run of 16 records.

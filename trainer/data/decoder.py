@@ -2,11 +2,13 @@
 
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from threading import Lock
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -38,7 +40,7 @@ class Decoder:
 
     def __init__(self, rows: Rows, kept_lengths: int) -> None:
         self._rows, self._data = rows, rows.data
-        self._pieces: dict[DecodedPiece, Future[CompactExamples]] = {}
+        self._pieces: dict[DecodedPiece, Future[Any]] = {}
         self._in_use: set[DecodedPiece] = set()
         self._threads = ThreadPoolExecutor(_DECODERS)
         self.lengths = lru_cache(maxsize=kept_lengths)(self._find_lengths)
@@ -67,11 +69,15 @@ class Decoder:
         """
         return self._pieces[part.piece].result(), part.rows, part.targets
 
+    def take_all(self, parts: Sequence[FileRows]) -> list[Piece]:
+        """Return rows of several files, as ``take`` does for the rows of a file."""
+        return [self.take(part) for part in parts]
+
     def close(self) -> None:
         """End the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def decode(self, piece: DecodedPiece) -> CompactExamples:
+    def decode(self, piece: DecodedPiece) -> Any:
         """Return the decoded examples of a file."""
         return self._rows.decode(self._data.shards[piece[0]])
 
@@ -113,7 +119,8 @@ class ChunkDecoder(Decoder):
     def __init__(self, rows: Rows, chunks: Chunks, kept_lengths: int) -> None:
         super().__init__(rows, kept_lengths)
         self._chunks, self._files = chunks, rows.data.file_rows
-        self._readers: OrderedDict[int, ChunkReader] = OrderedDict()
+        self._readers: OrderedDict[int, PieceReader] = OrderedDict()
+        self._unused_readers = _UNUSED_READERS
         self._checks = ThreadPoolExecutor(1)
         self._checked: dict[int, tuple[int, ...]] = {}
         self._running = list[Future[None]]()
@@ -132,7 +139,7 @@ class ChunkDecoder(Decoder):
                 self._readers[file] = self._open(file)
             self._readers.move_to_end(file)
         super().start(used, later)
-        while len(self._readers) > len(files) + _UNUSED_READERS:
+        while len(self._readers) > len(files) + self._unused_readers:
             file, reader = self._readers.popitem(last=False)
             reader.close()
             for piece in [one for one in self._pieces if one[0] == file]:
@@ -149,7 +156,7 @@ class ChunkDecoder(Decoder):
         start = self._chunks.start(*self._files[part.file], part.chunk)
         return held, rows - start, targets
 
-    def decode(self, piece: DecodedPiece) -> CompactExamples:
+    def decode(self, piece: DecodedPiece) -> Any:
         """Return the decoded examples of a chunk of a file."""
         file, chunk = piece
         return self._readers[file].take(chunk)
@@ -159,23 +166,54 @@ class ChunkDecoder(Decoder):
         super().close()
         self._checks.shutdown(wait=False, cancel_futures=True)
         for reader in list(self._readers.values()):
-            reader.close()
+            # A training that ends reports no further errors.
+            with suppress(ShardError):
+                reader.close()
 
     def _submit(self, piece: DecodedPiece) -> None:
         if piece not in self._pieces:
             self._readers[piece[0]].request(piece[1])
         super()._submit(piece)
 
-    def _open(self, file: int) -> "ChunkReader":
+    def _open(self, file: int) -> "PieceReader":
         """Return a reader of a file's chunks, and start to compare the file with its md5."""
-        shard, sizes = self._data.shards[file], self._chunks.sizes(*self._files[file])
-        if shard.md5 is not None and not storage.is_remote(shard.path):
-            version = storage.read_version(shard.path)
-            if self._checked.get(file) != version:
-                self._checked[file] = version
-                self._running.append(self._checks.submit(check_file_md5, shard))
-            shard = replace(shard, checked=version)
+        return self._make_reader(file, self._begin_check(file))
+
+    def _begin_check(self, file: int) -> Shard:
+        """Start to compare a local file with its md5. Return the file, marked as compared."""
+        shard = self._data.shards[file]
+        if shard.md5 is None or storage.is_remote(shard.path):
+            return shard
+        version = storage.read_version(shard.path)
+        if self._checked.get(file) != version:
+            self._checked[file] = version
+            self._running.append(self._checks.submit(check_file_md5, shard))
+        return replace(shard, checked=version)
+
+    def _make_reader(self, file: int, shard: Shard) -> "PieceReader":
+        """Return a reader of a file's chunks.
+
+        file: number of the file.
+        shard: the file.
+        """
+        sizes = self._chunks.sizes(*self._files[file])
         return ChunkReader(lambda: self._rows.decode_chunks(shard, sizes))
+
+
+class PieceReader(Protocol):
+    """Interface of a reader of the chunks of a file, which several threads may use."""
+
+    def request(self, chunk: int) -> None:
+        """Announce that ``take`` will be called with a chunk."""
+        ...
+
+    def take(self, chunk: int) -> Any:
+        """Return what a decoder needs to have of a chunk before it can return the chunk's rows."""
+        ...
+
+    def close(self) -> None:
+        """Close the file."""
+        ...
 
 
 class ChunkReader:

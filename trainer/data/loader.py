@@ -19,7 +19,8 @@ from trainer.data.decoder import ChunkDecoder, Decoder
 from trainer.data.examples import GatheredExamples, Rows, gather_examples
 from trainer.data.mixture import bind_mixed_order
 from trainer.data.order import Dealer, Order, Position, WorkerRows
-from trainer.data.reading import Reading
+from trainer.data.reading import Chunks, Reading
+from trainer.data.row_decoder import RowDecoder, can_decode_single_rows
 from trainer.data.streams import StreamDealer, StreamOrder
 
 # The rows of several small updates are gathered together, up to this number, because each NumPy call costs
@@ -74,31 +75,33 @@ class Prefetcher(Iterator[Item]):
 class Loader(Prefetcher[Update]):
     """An iterator over a worker's updates, without end.
 
-    An update has workers x accumulation x batch_size rows. They are consecutive in the order of the training,
-    and are divided among the update's micro-batches as ``trainer.data.order`` describes. Micro-batch q is
-    computed by worker q modulo workers. The last update of an epoch continues in the next epoch.
+        An update has workers x accumulation x batch_size rows. They are consecutive in the order of the
+        training, and are divided among the update's micro-batches as ``trainer.data.order`` describes.
+        Micro-batch q is computed by worker q modulo workers. The last update of an epoch continues in the
+        next epoch.
 
-    Each worker decodes only files with rows that it may need. If the dataset has no file with lengths, these
-    are open_files / workers files at a time. If this is not a whole number, they are all open files. If the
-    dataset has lengths, neighbouring micro-batches exchange examples. So a worker decodes all open files, or
-    with many workers the files of its group of micro-batches. The next file is decoded when about a quarter
-    of the current one is left, so up to twice as many files are in memory.
+        Each worker decodes only files with rows that it may need. If the dataset has no file with lengths,
+        these are open_files / workers files at a time. If this is not a whole number, they are all open
+        files. If the dataset has lengths, neighbouring micro-batches exchange examples. So a worker decodes
+        all open files, or
+    XX is decoded when about a quarter
+        of the current one is left, so up to twice as many files are in memory.
 
-    rows: the rows to train on.
-    form: makes batches from gathered examples, that is, from examples in arrays.
-    batch_size: number of rows in a micro-batch.
-    accumulation: number of micro-batches that each worker computes in an update.
-    workers: number of workers.
-    rank: number of this worker.
-    seed: seed of the order.
-    open_files: number of files that are read at the same time, over all workers.
-    chunk_rows: 0, or the size of the chunks in which files are read. There are then ``open_files`` streams
-    (``trainer.data.streams``).
-    position: position in the data at which to begin.
-    first_update: number of the first update, on which the masking rate may depend.
-    prepare: function that is called in the thread with each batch, or with many micro-batches at once, for
-    example to pin their memory.
-    warn: function that prints a warning.
+        rows: the rows to train on.
+        form: makes batches from gathered examples, that is, from examples in arrays.
+        batch_size: number of rows in a micro-batch.
+        accumulation: number of micro-batches that each worker computes in an update.
+        workers: number of workers.
+        rank: number of this worker.
+        seed: seed of the order.
+        open_files: number of files that are read at the same time, over all workers.
+        chunk_rows: 0, or the size of the chunks in which files are read. There are then ``open_files``
+        streams (``trainer.data.streams``).
+        position: position in the data at which to begin.
+        first_update: number of the first update, on which the masking rate may depend.
+        prepare: function that is called in the thread with each batch, or with many micro-batches at once,
+        for example to pin their memory.
+        warn: function that prints a warning.
     """
 
     def __init__(
@@ -137,11 +140,15 @@ class Loader(Prefetcher[Update]):
             warn(f"{data.name}: {files} files for {workers} workers, so each file is read by several")
         self._rows, self._form, self._batch_size, self._prepare = rows, form, batch_size, prepare
         self._start = start
+        kept_lengths = open_files + 2 if chunk_rows else 2 * open_files + 2
         self._decoder: Decoder
-        if isinstance(order, StreamOrder):
-            self._decoder = ChunkDecoder(rows, order.chunks, kept_lengths=open_files + 2)
+        # Several workers need rows of the same files. One worker needs all rows.
+        if workers > 1 and can_decode_single_rows(rows):
+            self._decoder = RowDecoder(rows, Chunks(chunk_rows), kept_lengths)
+        elif chunk_rows:
+            self._decoder = ChunkDecoder(rows, Chunks(chunk_rows), kept_lengths)
         else:
-            self._decoder = Decoder(rows, kept_lengths=2 * open_files + 2)
+            self._decoder = Decoder(rows, kept_lengths)
         # ``most_rows`` limits how many rows are gathered at a time. ``ahead`` says how many rows in advance
         # files are decoded. It is about a quarter of each open file, or of each open chunk.
         at_once = _STREAM_ROWS_AT_ONCE if chunk_rows else _ROWS_AT_ONCE
@@ -205,7 +212,8 @@ class Loader(Prefetcher[Update]):
 
         update: number of the first update to which the rows belong.
         """
-        pieces = [self._decoder.take(part) for part in own.parts]
-        pieces, ends = self._rows.list_examples(own, pieces)
+        pieces, ends = self._rows.list_examples(own, self._decoder.take_all(own.parts))
         gathered, masks = gather_examples(pieces, self._rows.layout, ends), self._rows.masks
-        return gathered if masks is None else masks.draw(gathered, own, pieces, update)
+        if masks is None:
+            return gathered
+        return masks.draw(gathered, own, self._rows.number_examples(own, pieces), update)

@@ -204,6 +204,18 @@ py::tuple canonicalize_block(const py::buffer& data) {
   return py::make_tuple(as_bytes(out), array.size - block.size(), records);
 }
 
+// Returns the offset after each of the block's first frames.
+py::object list_frame_ends(const py::buffer& data, size_t limit) {
+  const Array<uint8_t> array(data, "block");
+  if (array.size > kLongestRecord) throw py::value_error("block: longer than the longest record");
+  Column<uint32_t> ends;
+  {
+    py::gil_scoped_release released;
+    find_frame_ends(as_block(array), limit, ends);
+  }
+  return view(std::move(ends));
+}
+
 }  // namespace
 
 void bind_records(py::module_& m) {
@@ -227,6 +239,8 @@ void bind_records(py::module_& m) {
            "Decode the examples of a block: (columns, bytes used)");
 
   m.def("canonicalize", &canonicalize_block, py::arg("block"), "(canonical frames, bytes used, records) of a block");
+  m.def("find_frame_ends", &list_frame_ends, py::arg("block"), py::arg("limit"),
+        "Offset after each of the first frames of a block, of which the last may end beyond the block");
   m.def(
       "crc32c",
       [](const py::buffer& data) {

@@ -1,0 +1,213 @@
+"""Decoding of single rows: of the files that several workers read, each decodes only its own rows.
+
+Micro-batches exchange examples (``trainer.data.order``), so the rows of a worker are spread over files of
+which it uses only a part. In some formats, such as TFRecord, a row can be read without the other rows. Of
+such a file, only the byte offsets of the rows are found in advance. The rows of a batch are then read and
+decoded together. The batches are the same as those that ``Decoder`` and ``ChunkDecoder`` make.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+
+from bertdata.dataset.reader import OpenedDataset, Shard
+from bertdata.errors import ShardError
+from bertdata.examples.columns import Array
+from bertdata.io import storage
+from bertdata.records import ExampleBatch
+from bertdata.shards.containers import find_container_by_name
+from bertdata.shards.protocol import ShardReader
+from trainer.data.decoder import ChunkDecoder, ChunkReader
+from trainer.data.examples import CompactExamples, Piece, Rows
+from trainer.data.order import FileRows
+from trainer.data.reading import Chunks
+
+
+def can_decode_single_rows(rows: Rows) -> bool:
+    """Return True if single rows can be decoded from at least one of the files of a training."""
+    return rows.has_single_rows and any(map(_has_single_rows, rows.data.shards))
+
+
+def _has_single_rows(shard: Shard) -> bool:
+    container = find_container_by_name(shard.path)
+    return container is not None and container.has_single_rows
+
+
+class RowDecoder(ChunkDecoder):
+    """Decoder of single rows of files or of chunks.
+
+    Files whose format does not allow this are decoded as by ``ChunkDecoder``.
+
+    If files are read in chunks, they are compared with their md5 as by ``ChunkDecoder``. Otherwise a file is
+    compared before its first row is used, and again if it was modified.
+
+    chunks: the division of files into chunks. With a single chunk per file, files are read as by ``Decoder``.
+    """
+
+    def __init__(self, rows: Rows, chunks: Chunks, kept_lengths: int) -> None:
+        super().__init__(rows, chunks, kept_lengths)
+        assert rows.data.row_source is not None
+        self._source = rows.data.row_source
+        # Without chunks, a file of a format without single rows is decoded as a whole. Free this memory as
+        # soon as the file is no longer needed.
+        if not chunks.chunk_rows:
+            self._unused_readers = 0
+
+    def take_all(self, parts: Sequence[FileRows]) -> list[Piece]:
+        """Return rows of several files or chunks. Waits until the rows are found or decoded.
+
+        All rows that are decoded singly are one item of the result, with a file of decoded examples that has
+        only these rows.
+        """
+        pieces, by_form = list[Piece](), dict[object, list[tuple[RowPlaces, FileRows]]]()
+        for part in parts:
+            held = self._pieces[part.piece].result()
+            if isinstance(held, RowPlaces):
+                by_form.setdefault(held.reader.row_form, []).append((held, part))
+            else:
+                pieces.append(self.take(part))
+        return [*pieces, *map(self._decode_together, by_form.values())]
+
+    def _decode_together(self, found: "list[tuple[RowPlaces, FileRows]]") -> Piece:
+        """Read rows of several files, and decode them at once.
+
+        found: for each file or chunk, the places of its rows, and the rows to decode. All files have the same
+        form.
+        """
+        raw = [row for places, part in found for row in places.read(part.rows)]
+        targets = np.concatenate([part.targets for _, part in found])
+        try:
+            batches = list(found[0][0].decode(raw, first=0))
+        except ShardError:
+            batches = []
+        # The error above names a wrong file and row, because the rows come from several files.
+        if sum(map(len, batches)) != len(raw):
+            refuse_damaged_rows(found)
+        held = CompactExamples(map(self._data.alter_rows, batches), self._data.layout)
+        return held, np.arange(len(raw)), targets
+
+    def _begin_check(self, file: int) -> Shard:
+        """Return a file as it is to be opened. Without chunks, its md5 is compared when it is opened."""
+        if self._chunks.chunk_rows:
+            return super()._begin_check(file)
+        shard = self._data.shards[file]
+        version = storage.read_version(shard.path)
+        return replace(shard, checked=version) if self._checked.get(file) == version else shard
+
+    def _make_reader(self, file: int, shard: Shard) -> "ChunkReader | RowReader":
+        chunks = super()._make_reader(file, shard)
+        if not _has_single_rows(shard):
+            return chunks
+        sizes = self._chunks.sizes(*self._files[file])
+
+        def remember_check() -> None:
+            self._checked[file] = storage.read_version(shard.path)
+
+        return RowReader(self._source, shard, sizes, chunks, remember_check)
+
+
+class RowPlaces(NamedTuple):
+    """The places of the rows of a chunk in an open file.
+
+    first: number of the chunk's first row in the file.
+    offsets: byte offset of each row of the chunk, and the offset after the last one.
+    files: the open file.
+    """
+
+    source: OpenedDataset
+    shard: Shard
+    reader: ShardReader
+    first: int
+    offsets: Sequence[int]
+    files: ExitStack
+
+    def read(self, rows: Array) -> list[bytes]:
+        """Return the bytes of some rows. The rows are numbered in the file."""
+        read, offsets = self.reader.read_row, self.offsets
+        return [read(offsets[row], offsets[row + 1]) for row in (rows - self.first).tolist()]
+
+    def decode(self, raw: list[bytes], first: int) -> list[ExampleBatch]:
+        """Return the examples in rows that were read from files of the same form.
+
+        first: number of the first row in this file, for errors.
+        """
+        found, count = list[ExampleBatch](), first
+        for batch in self.reader.decode_rows(raw, first) if raw else ():
+            found.append(self.source.convert_batch(batch, self.shard, count))
+            count += len(batch)
+        return found
+
+
+def refuse_damaged_rows(found: list[tuple[RowPlaces, FileRows]]) -> None:
+    """Raise ShardError for the first of some rows that cannot be decoded. The error names the file and the
+    row.
+
+    found: for each file or chunk, the places of its rows, and the rows.
+    """
+    for places, part in found:
+        for row, raw in zip(part.rows.tolist(), places.read(part.rows), strict=True):
+            try:
+                if not places.decode([raw], row):
+                    raise ShardError(f"{places.shard.path}: record {row}: the file ends before it: truncated")
+            except ShardError:
+                # To close the file raises another error if it was written to while it was open.
+                with places.files:
+                    raise
+    raise AssertionError("rows that can be decoded one by one cannot be decoded together")
+
+
+class RowReader:
+    """Reader of the places of rows in a file, which stays open. Several threads may use it.
+
+    source: the dataset of the file.
+    shard: the file.
+    sizes: number of rows of each chunk.
+    chunks: reader of the decoded chunks of the file. It is used if the file turns out not to have single
+    rows.
+    opened: function that is called when the file was opened and its md5 was compared.
+    """
+
+    def __init__(
+        self,
+        source: OpenedDataset,
+        shard: Shard,
+        sizes: list[int],
+        chunks: ChunkReader,
+        opened: Callable[[], None],
+    ) -> None:
+        self._source, self._shard, self._chunks, self._opened = source, shard, chunks, opened
+        self._bounds = list(pairwise(accumulate(sizes, initial=0)))
+        self._files, self._lock = ExitStack(), Lock()
+        self._reader: ShardReader | None = None
+
+    def request(self, chunk: int) -> None:
+        """Announce that ``take`` will be called with a chunk."""
+        self._chunks.request(chunk)
+
+    def take(self, chunk: int) -> CompactExamples | RowPlaces:
+        """Return the places of a chunk's rows. If the file has no single rows, return the decoded chunk."""
+        with self._lock:
+            if self._reader is None:
+                self._reader = self._files.enter_context(self._source.open_shard(self._shard))
+                self._opened()
+            (first, end), is_last = self._bounds[chunk], chunk == len(self._bounds) - 1
+            # After the last chunk there must be no further row.
+            offsets = self._reader.find_row_offsets(first, end - first + is_last)
+            if offsets is None:
+                return self._chunks.take(chunk)
+            if len(offsets) != end - first + 1:
+                found = f"{len(self._reader)} examples, expected {self._shard.examples}"
+                raise ShardError(f"{self._shard.path}: holds {found}")
+        return RowPlaces(self._source, self._shard, self._reader, first, offsets, self._files)
+
+    def close(self) -> None:
+        """Close the file. ShardError if it was written to while it was open."""
+        self._chunks.close()
+        with self._lock:
+            self._reader = None
+            self._files.close()
