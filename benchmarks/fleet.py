@@ -36,6 +36,7 @@ import numpy as np
 from benchmarks.corpus import find_kit
 from bertdata.dataset.reader import open_dataset
 from bertdata.records import ShardLayout
+from bertdata.shards.file_view import read_ranges
 from bertdata.shards.tfrecord import TFRecordWriter
 from trainer.config.model import ModelConfig
 from trainer.data.examples import CompactExamples, Rows
@@ -134,10 +135,11 @@ def measure_example(histogram: Sequence[int]) -> ExampleCost:
             wanted = np.random.default_rng(1).permutation(_SAMPLE_EXAMPLES).reshape(-1, _SINGLE_ROWS).tolist()
             start = time.process_time()
             for numbers in wanted:
-                raw = [reader.read_row(offsets[number], offsets[number + 1]) for number in numbers]
-                CompactExamples(
-                    [data.convert_batch(batch, shard, 0) for batch in reader.decode_rows(raw)], layout
-                )
+                starts = [offsets[number] for number in numbers]
+                sizes = [offsets[number + 1] - offsets[number] for number in numbers]
+                raw, _ = read_ranges([reader.row_file] * len(numbers), starts, sizes)
+                batches = reader.decode_rows(raw, sizes)
+                CompactExamples([data.convert_batch(batch, shard, 0) for batch in batches], layout)
             single = time.process_time() - start
         tracemalloc.start()
         held = rows.decode(shard)

@@ -36,7 +36,6 @@ from trainer.data.reading import choose_reading
 
 WORKERS = (1, 8, 64)
 BATCH = 128
-_WARM_EXAMPLES = 2_000  # of this worker
 
 
 def write_dataset(place: Path, files: int, examples: int, length: int) -> None:
@@ -73,27 +72,22 @@ def open_written(place: Path) -> OpenedDataset:
     )  # fmt: skip
 
 
-def measure_worker(place: Path, workers: int, open_files: str, examples: int) -> None:
-    """Print the cost of the loader of rank 0 as JSON.
-
-    examples: number of the worker's examples that are counted.
-    """
+def measure_worker(place: Path, workers: int, open_files: str) -> None:
+    """Print the cost of an epoch of the loader of rank 0 as JSON."""
     data = open_written(place)
-    rows = Rows(data)
+    rows, updates = Rows(data), sum(shard.examples for shard in data.shards) // (workers * BATCH)
     form = make_form(rows, batch_size=BATCH)
     asked: int | str = "auto" if open_files == "auto" else int(open_files)
     reading = choose_reading(asked, len(data.shards), is_shareable=True)
-    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start, cpu = time.perf_counter(), time.process_time()
     loader = Loader(
         rows, form=form, batch_size=BATCH, workers=workers, open_files=reading.open_files,
         chunk_rows=reading.chunk_rows,
     )  # fmt: skip
     next(loader)
     first = time.perf_counter() - start
-    for _ in range(-(-_WARM_EXAMPLES // BATCH)):
-        next(loader)
-    cpu, updates = time.process_time(), examples // BATCH
-    for _ in range(updates):
+    for _ in range(updates - 1):
         next(loader)
     cpu = time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
@@ -109,14 +103,13 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=64, help="number of files")
     parser.add_argument("--examples", type=int, default=4096, help="examples of a file")
     parser.add_argument("--length", type=int, default=128, help="largest number of ids of an example")
-    parser.add_argument("--counted", type=int, default=40_000, help="examples of the worker that are counted")
     parser.add_argument("--workers", type=int, nargs="*", default=WORKERS, help="numbers of workers")
     parser.add_argument("--open-files", nargs="*", default=["8", "auto"], help="ways of reading")
     parser.add_argument("--only-measure", action="store_true", help="do not write the files")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.worker:
-        measure_worker(Path(given.data), given.workers[0], given.open_files[0], given.counted)
+        measure_worker(Path(given.data), given.workers[0], given.open_files[0])
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(given.data or temporary)
         if not given.only_measure:
@@ -125,9 +118,7 @@ def main() -> None:
         print(f"{'workers':>7} {'open files':>10} {'CPU':>8} {'MB':>8} {'first':>8}")
         for workers in given.workers:
             for open_files in given.open_files:
-                # A worker of many has few examples in an epoch of this dataset.
-                counted = min(given.counted, 3 * given.files * given.examples // workers)
-                own = ["--workers", str(workers), "--open-files", open_files, "--counted", str(counted)]
+                own = ["--workers", str(workers), "--open-files", open_files]
                 words = [
                     sys.executable,
                     "-m",

@@ -6,7 +6,11 @@ mapping, reading a truncated file ends too early, which can be reported as an er
 
 import io
 import os
+from array import array
+from collections.abc import Sequence
 from typing import IO, Any
+
+from bertdata._native import Engine, default_engine, kernels, use_native
 
 
 class FileView(io.RawIOBase):
@@ -74,3 +78,28 @@ def find_file_size(file: IO[bytes]) -> int:
     if isinstance(file, io.BytesIO):
         return file.getbuffer().nbytes
     return os.fstat(file.fileno()).st_size
+
+
+def read_ranges(
+    files: Sequence[IO[bytes]], starts: Sequence[int], sizes: Sequence[int], engine: Engine | None = None
+) -> tuple[bytes | memoryview, int]:
+    """Read a range of bytes of each of some open files. A file may occur several times.
+
+    Return the bytes of all ranges one behind the other, and the number of ranges before the first that the
+    file does not have completely. The bytes end there.
+
+    starts: offset of each range in its file.
+    sizes: number of bytes of each range.
+    """
+    is_open = not any(isinstance(file, io.BytesIO) for file in files)
+    if use_native(engine or default_engine()) and is_open:
+        numbers = array("i", [file.fileno() for file in files])
+        found: tuple[memoryview, int] = kernels.read_ranges(numbers, array("q", starts), array("I", sizes))
+        return found
+    pieces = list[bytes]()
+    for file, start, size in zip(files, starts, sizes, strict=True):
+        piece = read_at(file, start, size)
+        if len(piece) < size:
+            break
+        pieces.append(piece)
+    return b"".join(pieces), len(pieces)

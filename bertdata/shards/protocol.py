@@ -1,7 +1,7 @@
 """The interfaces of shard writers and readers, which every container implements."""
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from bertdata.records import ExampleBatch, ShardLayout
 
@@ -77,11 +77,9 @@ class ShardReader(Protocol):
         """
         return None
 
-    def read_row(self, start: int, stop: int) -> bytes:
-        """Return the bytes of an example, from the offset ``start`` to ``stop``.
-
-        Several threads may call this method.
-        """
+    @property
+    def row_file(self) -> IO[bytes]:
+        """The open file to which the offsets of ``find_row_offsets`` belong."""
         raise AssertionError("no example is read alone")
 
     @property
@@ -92,11 +90,14 @@ class ShardReader(Protocol):
         """
         return None
 
-    def decode_rows(self, rows: Sequence[bytes], first: int = 0) -> Iterator[ExampleBatch]:
-        """Yield the examples whose bytes ``read_row`` returned, in batches.
+    def decode_rows(
+        self, data: bytes | memoryview, sizes: Sequence[int], first: int = 0
+    ) -> Iterator[ExampleBatch]:
+        """Yield examples whose bytes lie one behind the other, in batches.
 
         They may come from several files with the same ``row_form`` and layout.
 
+        sizes: number of bytes of each example.
         first: number of the first example in this file, for errors.
         """
         raise AssertionError("no example is decoded alone")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.config.settings import LONGEST_SEQUENCE
@@ -198,11 +198,14 @@ class TFRecordReader(ShardReader):
             raise _make_record_error(self._name, first, error) from None
         return found
 
-    def read_row(self, start: int, stop: int) -> bytes:
-        return read_at(self._file, start, stop - start)
+    @property
+    def row_file(self) -> IO[bytes]:
+        return self._file
 
-    def decode_rows(self, rows: Sequence[bytes], first: int = 0) -> Iterator[ExampleBatch]:
-        return self._decode_batches(BytesIO(b"".join(rows)), max(1, len(rows)), first)
+    def decode_rows(
+        self, data: bytes | memoryview, sizes: Sequence[int], first: int = 0
+    ) -> Iterator[ExampleBatch]:
+        return self._decode_batches(BytesIO(data), max(1, len(sizes)), first)
 
     def _get_index(self) -> "tuple[array[int], Sequence[int]]":
         """Return the index of the pieces. A piece is a run of 16 records.

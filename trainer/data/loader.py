@@ -142,8 +142,8 @@ class Loader(Prefetcher[Update]):
         self._start = start
         kept_lengths = open_files + 2 if chunk_rows else 2 * open_files + 2
         self._decoder: Decoder
-        # Several workers need rows of the same files. One worker needs all rows.
-        if workers > 1 and can_decode_single_rows(rows):
+        # One of several workers needs some rows of many files. Streams give few rows of each file at a time.
+        if (workers > 1 or chunk_rows) and can_decode_single_rows(rows):
             self._decoder = RowDecoder(rows, Chunks(chunk_rows), kept_lengths)
         elif chunk_rows:
             self._decoder = ChunkDecoder(rows, Chunks(chunk_rows), kept_lengths)

@@ -297,7 +297,7 @@ class Dealer:
     micro_batches: number of micro-batches in an update, over all workers.
     batch_size: number of rows in a micro-batch.
     seed: seed of the order.
-    most_rows: largest number of rows of several small updates that are found together.
+    most_rows: largest number of this worker's rows in several small updates that are found together.
     ahead: how many rows in advance files are decoded.
     """
 
@@ -320,7 +320,8 @@ class Dealer:
     @property
     def updates(self) -> int:
         """The number of updates whose rows are found together."""
-        return max(1, self.most_rows // self.offsets.size)
+        own_rows = self.batch_size * len(range(self.rank, self.micro_batches, self.world_size))
+        return max(1, self.most_rows // own_rows)
 
     @property
     def group(self) -> int:

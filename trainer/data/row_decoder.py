@@ -6,12 +6,12 @@ such a file, only the byte offsets of the rows are found in advance. The rows of
 decoded together. The batches are the same as those that ``Decoder`` and ``ChunkDecoder`` make.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from threading import Lock
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from bertdata.examples.columns import Array
 from bertdata.io import storage
 from bertdata.records import ExampleBatch
 from bertdata.shards.containers import find_container_by_name
+from bertdata.shards.file_view import read_ranges
 from bertdata.shards.protocol import ShardReader
 from trainer.data.decoder import ChunkDecoder, ChunkReader
 from trainer.data.examples import CompactExamples, Piece, Rows
@@ -79,17 +80,20 @@ class RowDecoder(ChunkDecoder):
         found: for each file or chunk, the places of its rows, and the rows to decode. All files have the same
         form.
         """
-        raw = [row for places, part in found for row in places.read(part.rows)]
-        targets = np.concatenate([part.targets for _, part in found])
-        try:
-            batches = list(found[0][0].decode(raw, first=0))
-        except ShardError:
-            batches = []
-        # The error above names a wrong file and row, because the rows come from several files.
-        if sum(map(len, batches)) != len(raw):
+        files, starts, sizes = list[IO[bytes]](), list[int](), list[int]()
+        for places, part in found:
+            places.list_ranges(part.rows, files, starts, sizes)
+        # All ranges are read at once, because threads wait for each other whenever one returns from reading.
+        data, count = read_ranges(files, starts, sizes)
+        batches = list[ExampleBatch]()
+        if count == len(sizes):
+            with suppress(ShardError):
+                batches = list(found[0][0].decode(data, sizes, first=0))
+        # An error of ``decode`` names a wrong file and row, because the rows come from several files.
+        if sum(map(len, batches)) != len(sizes):
             refuse_damaged_rows(found)
         held = CompactExamples(map(self._data.alter_rows, batches), self._data.layout)
-        return held, np.arange(len(raw)), targets
+        return held, np.arange(len(sizes)), np.concatenate([part.targets for _, part in found])
 
     def _begin_check(self, file: int) -> Shard:
         """Return a file as it is to be opened. Without chunks, its md5 is compared when it is opened."""
@@ -126,21 +130,37 @@ class RowPlaces(NamedTuple):
     offsets: Sequence[int]
     files: ExitStack
 
-    def read(self, rows: Array) -> list[bytes]:
-        """Return the bytes of some rows. The rows are numbered in the file."""
-        read, offsets = self.reader.read_row, self.offsets
-        return [read(offsets[row], offsets[row + 1]) for row in (rows - self.first).tolist()]
+    def list_ranges(self, rows: Array, files: list[IO[bytes]], starts: list[int], sizes: list[int]) -> None:
+        """Append the file, the offset and the number of bytes of some rows to lists.
 
-    def decode(self, raw: list[bytes], first: int) -> list[ExampleBatch]:
-        """Return the examples in rows that were read from files of the same form.
+        rows: numbers of the rows in the file.
+        """
+        offsets = self.offsets
+        numbers = (rows - self.first).tolist()
+        files += [self.reader.row_file] * len(numbers)
+        starts += [offsets[number] for number in numbers]
+        sizes += [offsets[number + 1] - offsets[number] for number in numbers]
 
+    def decode(self, data: bytes | memoryview, sizes: list[int], first: int) -> Iterator[ExampleBatch]:
+        """Yield the examples in rows that were read from files of the same form.
+
+        data: bytes of the rows.
+        sizes: number of bytes of each row.
         first: number of the first row in this file, for errors.
         """
-        found, count = list[ExampleBatch](), first
-        for batch in self.reader.decode_rows(raw, first) if raw else ():
-            found.append(self.source.convert_batch(batch, self.shard, count))
-            count += len(batch)
-        return found
+        for batch in self.reader.decode_rows(data, sizes, first) if sizes else ():
+            yield self.source.convert_batch(batch, self.shard, first)
+            first += len(batch)
+
+    def check_row(self, row: int) -> None:
+        """Raise ShardError, which names the file and the row, if a row cannot be decoded."""
+        files, starts, sizes = list[IO[bytes]](), list[int](), list[int]()
+        self.list_ranges(np.array([row]), files, starts, sizes)
+        data, count = read_ranges(files, starts, sizes)
+        if not count:
+            raise ShardError(f"{self.shard.path}: record {row}: the file ends inside this record: truncated")
+        for _ in self.decode(data, sizes, row):
+            pass
 
 
 def refuse_damaged_rows(found: list[tuple[RowPlaces, FileRows]]) -> None:
@@ -150,10 +170,9 @@ def refuse_damaged_rows(found: list[tuple[RowPlaces, FileRows]]) -> None:
     found: for each file or chunk, the places of its rows, and the rows.
     """
     for places, part in found:
-        for row, raw in zip(part.rows.tolist(), places.read(part.rows), strict=True):
+        for row in part.rows.tolist():
             try:
-                if not places.decode([raw], row):
-                    raise ShardError(f"{places.shard.path}: record {row}: the file ends before it: truncated")
+                places.check_row(row)
             except ShardError:
                 # To close the file raises another error if it was written to while it was open.
                 with places.files:

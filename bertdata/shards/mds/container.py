@@ -6,7 +6,7 @@ This module imports NumPy.
 from collections.abc import Hashable, Iterator, Sequence
 from io import BytesIO
 from itertools import count, islice
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.records import ExampleBatch, ShardLayout
-from bertdata.shards.file_view import read_at
 from bertdata.shards.mds.compression import find_compression
 from bertdata.shards.mds.directory import MAX_UNLISTED_BYTES, find_file, find_listed_entry, read_checked_shard
 from bertdata.shards.mds.fit import UNMASKED, check_has_only_ids
@@ -145,17 +144,19 @@ class MdsReader(ShardReader):
     def find_row_offsets(self, first: int, count: int) -> Sequence[int]:
         return self._head.offsets[first : first + count + 1].tolist()
 
-    def read_row(self, start: int, stop: int) -> bytes:
-        return read_at(self._file, start, stop - start)
+    @property
+    def row_file(self) -> IO[bytes]:
+        return self._file
 
     @property
     def row_form(self) -> Hashable:
         """The columns of the shard, their types, and the integer type of the ids if the caller stated it."""
         return self._head.form.names, self._head.form.types, self._ids_type
 
-    def decode_rows(self, rows: Sequence[bytes], first: int = 0) -> Iterator[ExampleBatch]:
-        bounds = np.cumsum([0, *map(len, rows)])
-        return iter([self._decode(b"".join(rows), bounds, first)])
+    def decode_rows(
+        self, data: bytes | memoryview, sizes: Sequence[int], first: int = 0
+    ) -> Iterator[ExampleBatch]:
+        return iter([self._decode(bytes(data), np.cumsum([0, *sizes]), first)])
 
     def _decode(self, data: bytes, bounds: Array, first: int) -> ExampleBatch:
         """Return the examples of consecutive samples.

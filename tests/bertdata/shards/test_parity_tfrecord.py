@@ -19,6 +19,7 @@ from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.records import ShardLayout
 from bertdata.shards import crc32c as specification
 from bertdata.shards.example_proto import encode_varint
+from bertdata.shards.file_view import read_ranges
 from bertdata.shards.framing import frame_payload
 from bertdata.shards.tfrecord import TFRecordReader, encode_batch, read_canonical_blocks, split_frames
 from tests.support.strategies import examples, layouts, tries
@@ -139,8 +140,11 @@ def test_single_records_of_any_range_are_the_examples_of_the_file(engine, case, 
         first, stop = sorted(random.choices(range(len(expected) + 1), k=2))
         offsets = list(reader.find_row_offsets(first, stop - first))
         numbers = random.choices(range(first, stop), k=4) if first < stop else []
-        rows = [reader.read_row(*offsets[number - first : number - first + 2]) for number in numbers]
-        found = [example for batch in reader.decode_rows(rows) for example in batch.examples()]
+        starts = [offsets[number - first] for number in numbers]
+        sizes = [offsets[number - first + 1] - offsets[number - first] for number in numbers]
+        rows, count = read_ranges([reader.row_file] * len(sizes), starts, sizes)
+        assert count == len(sizes)
+        found = [example for batch in reader.decode_rows(rows, sizes) for example in batch.examples()]
         assert found == [expected[number] for number in numbers]
     # Beyond the file's end there are no offsets.
     assert len(reader.find_row_offsets(len(expected) - 1, 9)) == 2

@@ -143,9 +143,9 @@ def test_a_worker_decodes_its_own_rows_once_an_epoch(files, reading):
     decoded = Counter[int]()
     plain = TFRecordReader.decode_rows
 
-    def count(self: TFRecordReader, raw: list[bytes], first: int = 0) -> Iterator[Any]:
-        decoded[0] += len(raw)
-        return plain(self, raw, first)
+    def count(self: TFRecordReader, data: bytes, sizes: list[int], first: int = 0) -> Iterator[Any]:
+        decoded[0] += len(sizes)
+        return plain(self, data, sizes, first)
 
     # 900 examples are 25 updates of 4 x 9 examples, and two more are made in advance
     with patch.object(TFRecordReader, "decode_rows", count):
