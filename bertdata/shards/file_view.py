@@ -91,10 +91,11 @@ def read_ranges(
     starts: offset of each range in its file.
     sizes: number of bytes of each range.
     """
-    is_open = not any(isinstance(file, io.BytesIO) for file in files)
-    if use_native(engine or default_engine()) and is_open:
-        numbers = array("i", [file.fileno() for file in files])
-        found: tuple[memoryview, int] = kernels.read_ranges(numbers, array("q", starts), array("I", sizes))
+    different = set(files)
+    if use_native(engine or default_engine()) and not any(isinstance(file, io.BytesIO) for file in different):
+        numbers = {file: file.fileno() for file in different}
+        each = array("i", [numbers[file] for file in files])
+        found: tuple[memoryview, int] = kernels.read_ranges(each, array("q", starts), array("I", sizes))
         return found
     pieces = list[bytes]()
     for file, start, size in zip(files, starts, sizes, strict=True):

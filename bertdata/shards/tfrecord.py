@@ -205,7 +205,8 @@ class TFRecordReader(ShardReader):
     def decode_rows(
         self, data: bytes | memoryview, sizes: Sequence[int], first: int = 0
     ) -> Iterator[ExampleBatch]:
-        return self._decode_batches(BytesIO(data), max(1, len(sizes)), first)
+        # The records are in memory, so they are decoded as a single block.
+        return self._decode_batches(BytesIO(data), max(1, len(sizes)), first, max(1, len(data)))
 
     def _get_index(self) -> "tuple[array[int], Sequence[int]]":
         """Return the index of the pieces. A piece is a run of 16 records.
@@ -235,13 +236,16 @@ class TFRecordReader(ShardReader):
         ends = (min(number * _PIECE_RECORDS, records) for number in range(1, len(starts)))
         return starts, array("Q", ends)
 
-    def _decode_batches(self, file: ByteSource, size: int, first: int = 0) -> Iterator[ExampleBatch]:
+    def _decode_batches(
+        self, file: ByteSource, size: int, first: int = 0, block_bytes: int = BLOCK_BYTES
+    ) -> Iterator[ExampleBatch]:
         """Yield the examples from the file's current position on, in batches of at most ``size``.
 
         first: number of the record at this position.
+        block_bytes: number of bytes that the kernel gets at a time.
         """
         if self._native and self._objective.decodes_natively(self.layout):
-            yield from self._decode_with_kernel(file, size, first)
+            yield from self._decode_with_kernel(file, size, first, block_bytes)
             return
         examples = self._decode_examples(file, first)
         while group := list(islice(examples, size)):
@@ -258,19 +262,27 @@ class TFRecordReader(ShardReader):
             except (NotAnExample, LossyExample) as error:
                 raise ShardError(f"{self._name}: record {record}: {error}") from None
 
-    def _decode_with_kernel(self, file: ByteSource, size: int, first: int) -> Iterator[ExampleBatch]:
+    def _decode_with_kernel(
+        self, file: ByteSource, size: int, first: int, block_bytes: int
+    ) -> Iterator[ExampleBatch]:
         """Yield batches of the examples from the file's current position on, decoded by the C++ kernel.
 
         first: number of the record at this position.
+        block_bytes: number of bytes that the kernel gets at a time.
         """
         format, batch_type = self._objective.record_format(self.layout), self._objective.batch_type
         names = [column.name for column in batch_type.columns()]
-        for columns in decode_columns(file, self._name, format, size, first):
+        for columns in decode_columns(file, self._name, format, size, first, block_bytes):
             yield batch_type(**dict(zip(names, columns, strict=True)))
 
 
 def decode_columns(
-    file: ByteSource, name: str, format: Any, size: int, first: int = 0
+    file: ByteSource,
+    name: str,
+    format: Any,
+    size: int,
+    first: int = 0,
+    block_bytes: int = BLOCK_BYTES,
 ) -> Iterator[list[Any]]:
     """Decode the records of a file with the C++ kernel.
 
@@ -280,13 +292,14 @@ def decode_columns(
     format: the kernel's record format, which defines the columns. The records are counted by its second
         column, which must have one item per record.
     first: number of the record at the file's current position.
+    block_bytes: number of bytes that are read at a time.
     """
     # Blocks have a fixed size, so the last record of a block is usually cut. decode() stops before an
     # incomplete record and returns how many bytes it used. The remaining bytes go to the front of the next
     # block. If a record is longer than a block, twice as many bytes are read each time, so that the work
     # stays linear in the record's size.
     record, rest = first, b""
-    while more := file.read(max(BLOCK_BYTES, len(rest))):
+    while more := file.read(max(block_bytes, len(rest))):
         block, place = memoryview(rest + more), 0
         while True:
             try:

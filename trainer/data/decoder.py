@@ -12,13 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bertdata.dataset.check import refuse_changed
 from bertdata.dataset.reader import Shard
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array
 from bertdata.io import storage
-from bertdata.io.file_check import compute_file_md5
 from trainer.data.examples import CompactExamples, Piece, Rows
+from trainer.data.file_checks import FileChecks
 from trainer.data.order import DecodedPiece, FileRows
 from trainer.data.reading import Chunks
 
@@ -121,9 +120,9 @@ class ChunkDecoder(Decoder):
         self._chunks, self._files = chunks, rows.data.file_rows
         self._readers: OrderedDict[int, PieceReader] = OrderedDict()
         self._unused_readers = _UNUSED_READERS
-        self._checks = ThreadPoolExecutor(1)
-        self._checked: dict[int, tuple[int, ...]] = {}
-        self._running = list[Future[None]]()
+        self._checks = FileChecks()
+        # For each file, its version when its comparison with its md5 began, and the comparison's result.
+        self._checked: dict[int, tuple[tuple[int, ...], Future[None]]] = {}
 
     def start(self, now: Iterable[DecodedPiece], coming: Iterable[DecodedPiece]) -> None:
         """Start to decode chunks in threads, and close files that are no longer needed.
@@ -144,9 +143,9 @@ class ChunkDecoder(Decoder):
             reader.close()
             for piece in [one for one in self._pieces if one[0] == file]:
                 del self._pieces[piece]
-        for check in [one for one in self._running if one.done()]:
-            self._running.remove(check)
-            check.result()
+        for _, check in self._checked.values():
+            if check.done():
+                check.result()
 
     def take(self, part: FileRows) -> Piece:
         """Return rows of a chunk that is decoded: the decoded examples, the indices of the rows in them, and
@@ -164,7 +163,7 @@ class ChunkDecoder(Decoder):
     def close(self) -> None:
         """End the threads, and close the files."""
         super().close()
-        self._checks.shutdown(wait=False, cancel_futures=True)
+        self._checks.close()
         for reader in list(self._readers.values()):
             # A training that ends reports no further errors.
             with suppress(ShardError):
@@ -185,9 +184,8 @@ class ChunkDecoder(Decoder):
         if shard.md5 is None or storage.is_remote(shard.path):
             return shard
         version = storage.read_version(shard.path)
-        if self._checked.get(file) != version:
-            self._checked[file] = version
-            self._running.append(self._checks.submit(check_file_md5, shard))
+        if file not in self._checked or self._checked[file][0] != version:
+            self._checked[file] = version, self._checks.begin(shard)
         return replace(shard, checked=version)
 
     def _make_reader(self, file: int, shard: Shard) -> "PieceReader":
@@ -261,8 +259,3 @@ class ChunkReader:
         if close is not None:
             close()
         self._chunks, self._next = iter(()), sys.maxsize
-
-
-def check_file_md5(shard: Shard) -> None:
-    """Raise ShardError if a file does not have the md5 that its manifest lists."""
-    refuse_changed(shard.path, compute_file_md5(shard.path), shard.md5)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bertdata.examples.columns import Array
-from trainer.data.order import DecodedPiece, FileRows
+from trainer.data.order import DecodedPiece, FileRows, list_epochs
 
 _MOST_CHUNKS = 1 << 32
 
@@ -89,7 +89,7 @@ class OpenChunks:
         self._calls += 1
         pieces, of_epochs = list[DecodedPiece](), list[int]()
         chunk_of_row, lines = np.empty((2, len(files)), np.int64)
-        for epoch in np.unique(epochs).tolist():
+        for epoch in list_epochs(epochs):
             here = epochs == epoch
             keys, own = np.unique(files[here] * _MOST_CHUNKS + chunks[here], return_inverse=True)
             found = [divmod(key, _MOST_CHUNKS) for key in keys.tolist()]

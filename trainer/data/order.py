@@ -70,6 +70,11 @@ is decoded at once.
 """
 
 
+def list_epochs(epochs: Array) -> range:
+    """Return the numbers from the first to the last of some epochs, which are given for each example."""
+    return range(int(epochs.min()), int(epochs.max()) + 1) if len(epochs) else range(0)
+
+
 def draw_numbers(count: int, *key: object) -> Array:
     """Return ``count`` random 64-bit numbers that follow from the key. They are the same on every machine.
 
@@ -121,9 +126,9 @@ class Order:
         """
         # An offset may lie in the next epoch, which has another order.
         epochs, index = np.divmod(position.examples + offsets, self.examples)
-        for epoch in np.unique(epochs):
+        for epoch in list_epochs(epochs):
             targets = np.flatnonzero(epochs == epoch)
-            number = position.epoch + int(epoch)
+            number = position.epoch + epoch
             for file, offset, here in self._epoch(number).find(index[targets]):
                 yield FileRows(file, self._permutation(number, file)[offset], targets[here], number)
 

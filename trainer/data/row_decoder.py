@@ -6,9 +6,9 @@ such a file, only the byte offsets of the rows are found in advance. The rows of
 decoded together. The batches are the same as those that ``Decoder`` and ``ChunkDecoder`` make.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from itertools import accumulate, pairwise
 from threading import Lock
 from typing import IO, NamedTuple
@@ -18,7 +18,6 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array
-from bertdata.io import storage
 from bertdata.records import ExampleBatch
 from bertdata.shards.containers import find_container_by_name
 from bertdata.shards.file_view import read_ranges
@@ -45,7 +44,7 @@ class RowDecoder(ChunkDecoder):
     Files whose format does not allow this are decoded as by ``ChunkDecoder``.
 
     If files are read in chunks, they are compared with their md5 as by ``ChunkDecoder``. Otherwise a file is
-    compared before its first row is used, and again if it was modified.
+    compared before its first row is used. A file that does not change is compared once.
 
     chunks: the division of files into chunks. With a single chunk per file, files are read as by ``Decoder``.
     """
@@ -95,24 +94,13 @@ class RowDecoder(ChunkDecoder):
         held = CompactExamples(map(self._data.alter_rows, batches), self._data.layout)
         return held, np.arange(len(sizes)), np.concatenate([part.targets for _, part in found])
 
-    def _begin_check(self, file: int) -> Shard:
-        """Return a file as it is to be opened. Without chunks, its md5 is compared when it is opened."""
-        if self._chunks.chunk_rows:
-            return super()._begin_check(file)
-        shard = self._data.shards[file]
-        version = storage.read_version(shard.path)
-        return replace(shard, checked=version) if self._checked.get(file) == version else shard
-
     def _make_reader(self, file: int, shard: Shard) -> "ChunkReader | RowReader":
         chunks = super()._make_reader(file, shard)
         if not _has_single_rows(shard):
             return chunks
-        sizes = self._chunks.sizes(*self._files[file])
-
-        def remember_check() -> None:
-            self._checked[file] = storage.read_version(shard.path)
-
-        return RowReader(self._source, shard, sizes, chunks, remember_check)
+        # Whole files are compared with their md5 before a row is used, as if they were decoded as a whole.
+        check = None if self._chunks.chunk_rows or file not in self._checked else self._checked[file][1]
+        return RowReader(self._source, shard, self._chunks.sizes(*self._files[file]), chunks, check)
 
 
 class RowPlaces(NamedTuple):
@@ -188,7 +176,7 @@ class RowReader:
     sizes: number of rows of each chunk.
     chunks: reader of the decoded chunks of the file. It is used if the file turns out not to have single
     rows.
-    opened: function that is called when the file was opened and its md5 was compared.
+    check: result of the comparison of the file with its md5. ``take`` waits for it. None: do not wait.
     """
 
     def __init__(
@@ -197,9 +185,9 @@ class RowReader:
         shard: Shard,
         sizes: list[int],
         chunks: ChunkReader,
-        opened: Callable[[], None],
+        check: "Future[None] | None",
     ) -> None:
-        self._source, self._shard, self._chunks, self._opened = source, shard, chunks, opened
+        self._source, self._shard, self._chunks, self._check = source, shard, chunks, check
         self._bounds = list(pairwise(accumulate(sizes, initial=0)))
         self._files, self._lock = ExitStack(), Lock()
         self._reader: ShardReader | None = None
@@ -212,8 +200,9 @@ class RowReader:
         """Return the places of a chunk's rows. If the file has no single rows, return the decoded chunk."""
         with self._lock:
             if self._reader is None:
+                if self._check is not None:
+                    self._check.result()
                 self._reader = self._files.enter_context(self._source.open_shard(self._shard))
-                self._opened()
             (first, end), is_last = self._bounds[chunk], chunk == len(self._bounds) - 1
             # After the last chunk there must be no further row.
             offsets = self._reader.find_row_offsets(first, end - first + is_last)

@@ -40,6 +40,7 @@ from trainer.data.order import (
     Order,
     Position,
     draw_numbers,
+    list_epochs,
 )
 from trainer.data.reading import Chunks, Reading
 
@@ -81,7 +82,7 @@ class StreamOrder(Order):
         offsets: distances of the rows from the position, in rows.
         """
         epochs, files, rows = self.locate(position, offsets)
-        for epoch in np.unique(epochs).tolist():
+        for epoch in list_epochs(epochs):
             targets = np.flatnonzero(epochs == epoch)
             yield from self._find_in_chunks(epoch, files[targets], rows[targets], targets)
 
@@ -94,7 +95,7 @@ class StreamOrder(Order):
         epochs, index = np.divmod(position.examples + offsets, self.examples)
         epochs += position.epoch
         files, rows = np.empty((2, len(index)), np.int64)
-        for epoch in np.unique(epochs).tolist():
+        for epoch in list_epochs(epochs):
             here = epochs == epoch
             files[here], rows[here] = self._streams(epoch).find(index[here])
         return epochs, files, rows
@@ -121,7 +122,7 @@ class StreamOrder(Order):
         """Return the chunks that must be decoded for the rows at some distances after a position."""
         epochs, files, rows = self.locate(position, offsets)
         found = list[DecodedPiece]()
-        for epoch in np.unique(epochs):
+        for epoch in list_epochs(epochs):
             here = epochs == epoch
             keys = np.unique(files[here] * _MOST_CHUNKS + self.find_chunks(files[here], rows[here]))
             found += zip((keys // _MOST_CHUNKS).tolist(), (keys % _MOST_CHUNKS).tolist(), strict=True)
@@ -144,7 +145,7 @@ class StreamOrder(Order):
         epochs, index = np.divmod(position.examples + offsets, self.examples)
         found = [
             self._streams(position.epoch + int(epoch)).find_streams(index[epochs == epoch])[0]
-            for epoch in np.unique(epochs)
+            for epoch in list_epochs(epochs)
         ]
         streams: Array = np.unique(np.concatenate(found))
         return streams
