@@ -149,7 +149,7 @@ def test_a_worker_decodes_its_own_rows_once_an_epoch(files, reading):
         decoded[0] += len(sizes)
         return plain(self, data, sizes, first)
 
-    # 900 examples are 25 updates of 4 x 9 examples. They are gathered together, as are those of the next epoch.
+    # 900 examples are 25 updates of 4 x 9 examples. They are gathered at once, as are the next 900.
     with patch.object(TFRecordReader, "decode_rows", count):
         loader = Loader(Rows(files), form=PaddedForm(), batch_size=9, workers=4, rank=1, **reading)
         for _ in range(25):
