@@ -11,6 +11,7 @@ from trainer.checkpoints.reading import read_state
 
 FILES = 12
 STREAMS = "--open-files=auto"
+SIZES = ("--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=2")
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -26,9 +27,8 @@ def many(corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: pyte
     for number in range(FILES):
         parts.append(place / f"part-{number:05}")
         parts[-1].write_text("\n\n".join(documents[number::FILES]) + "\n\n")
-    sizes = ("--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=2")
     made = (f"--output={place / 'set'}", f"--vocab={small_vocabulary_file}", "--workers=1")
-    assert main(["create", *map(str, parts), *made, *sizes]) == 0
+    assert main(["create", *map(str, parts), *made, *SIZES]) == 0
     return place / "set"
 
 
@@ -80,12 +80,13 @@ def test_a_run_of_8_whole_files_goes_on_with_them(trainer, many, tmp_path, more)
     assert tensors(cut, 10) == tensors(whole, 10)
 
 
-def test_other_formats_keep_8_whole_files(trainer, many, tmp_path):
+def test_other_formats_keep_8_whole_files(trainer, many, small_vocabulary_file, tmp_path):
     from bertdata.cli.main import main
 
-    place = tmp_path / "hdf5"
-    assert main(["convert", str(many), "--to", "hdf5", "--output", str(place)]) == 0
-    assert trainer(*words(place, tmp_path / "run", "--steps=2", "--warmup=0")).status == 0
+    parts = map(str, sorted(many.parent.glob("part-*")))
+    made = (f"--output={tmp_path / 'set'}", f"--vocab={small_vocabulary_file}", "--workers=1", "--format=hdf5")
+    assert main(["create", *parts, *made, *SIZES]) == 0
+    assert trainer(*words(tmp_path / "set", tmp_path / "run", "--steps=2", "--warmup=0")).status == 0
     assert (state_of(tmp_path / "run", 2).open_files, state_of(tmp_path / "run", 2).chunk_rows) == (8, 0)
 
 
