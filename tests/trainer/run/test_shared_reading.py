@@ -84,7 +84,7 @@ def test_other_formats_keep_8_whole_files(trainer, many, small_vocabulary_file, 
     from bertdata.cli.main import main
 
     parts = map(str, sorted(many.parent.glob("part-*")))
-    made = (f"--output={tmp_path / 'set'}", f"--vocab={small_vocabulary_file}", "--workers=1", "--format=hdf5")
+    made = (f"--output={tmp_path / 'set'}", f"--vocab={small_vocabulary_file}", "--format=hdf5")
     assert main(["create", *parts, *made, *SIZES]) == 0
     assert trainer(*words(tmp_path / "set", tmp_path / "run", "--steps=2", "--warmup=0")).status == 0
     assert (state_of(tmp_path / "run", 2).open_files, state_of(tmp_path / "run", 2).chunk_rows) == (8, 0)
