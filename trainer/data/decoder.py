@@ -24,10 +24,7 @@ from trainer.data.reading import Chunks
 _DECODERS = 2  # threads
 _KEPT_CHUNKS = 2
 _UNUSED_READERS = 16
-"""Number of files that stay open although they are not needed at present.
-
-A worker may need a few streams only now and then, and reading a file again from its beginning takes long.
-"""
+"""Number of files beyond one for each stream that stay open although they are not needed at present."""
 
 
 class Decoder:
@@ -91,7 +88,8 @@ class Decoder:
             whole = number, 0
             self._submit(whole)
             self._in_use.add(whole)
-            return self._pieces[whole].result().lengths
+            lengths: Array = self._pieces[whole].result().lengths
+            return lengths
         found = np.asarray(self._data.lengths(shard))
         if len(wrong := np.flatnonzero((found > most) | (found == 0))):
             record = f"{shard.lengths_path}: record {wrong[0]}"
@@ -113,13 +111,15 @@ class ChunkDecoder(Decoder):
 
     chunks: the division of files into chunks.
     kept_lengths: number of files whose lengths are remembered.
+    streams: number of streams. As many files stay open. The next batches need only some streams, and reading
+    a file again from its beginning whenever it is the turn of its stream would take long.
     """
 
-    def __init__(self, rows: Rows, chunks: Chunks, kept_lengths: int) -> None:
+    def __init__(self, rows: Rows, chunks: Chunks, kept_lengths: int, streams: int) -> None:
         super().__init__(rows, kept_lengths)
         self._chunks, self._files = chunks, rows.data.file_rows
         self._readers: OrderedDict[int, PieceReader] = OrderedDict()
-        self._unused_readers = _UNUSED_READERS
+        self._kept_readers = streams + _UNUSED_READERS
         self._checks = FileChecks()
         # For each file, its version when its comparison with its md5 began, and the comparison's result.
         self._checked: dict[int, tuple[tuple[int, ...], Future[None]]] = {}
@@ -138,7 +138,7 @@ class ChunkDecoder(Decoder):
                 self._readers[file] = self._open(file)
             self._readers.move_to_end(file)
         super().start(used, later)
-        while len(self._readers) > len(files) + self._unused_readers:
+        while len(self._readers) > max(len(files), self._kept_readers):
             file, reader = self._readers.popitem(last=False)
             reader.close()
             for piece in [one for one in self._pieces if one[0] == file]:

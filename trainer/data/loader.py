@@ -144,9 +144,9 @@ class Loader(Prefetcher[Update]):
         self._decoder: Decoder
         # One of several workers needs some rows of many files. Streams give few rows of each file at a time.
         if (workers > 1 or chunk_rows) and can_decode_single_rows(rows):
-            self._decoder = RowDecoder(rows, Chunks(chunk_rows), kept_lengths)
+            self._decoder = RowDecoder(rows, Chunks(chunk_rows), kept_lengths, open_files)
         elif chunk_rows:
-            self._decoder = ChunkDecoder(rows, Chunks(chunk_rows), kept_lengths)
+            self._decoder = ChunkDecoder(rows, Chunks(chunk_rows), kept_lengths, open_files)
         else:
             self._decoder = Decoder(rows, kept_lengths)
         # ``most_rows`` limits how many rows are gathered at a time. ``ahead`` says how many rows in advance

@@ -6,6 +6,7 @@ such a file, only the byte offsets of the rows are found in advance. The rows of
 decoded together. The batches are the same as those that ``Decoder`` and ``ChunkDecoder`` make.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
@@ -23,10 +24,12 @@ from bertdata.records import ExampleBatch
 from bertdata.shards.containers import find_container_by_name
 from bertdata.shards.file_view import read_ranges
 from bertdata.shards.protocol import ShardReader
-from trainer.data.decoder import ChunkDecoder, ChunkReader
+from trainer.data.decoder import ChunkDecoder, PieceReader
 from trainer.data.examples import CompactExamples, Piece, Rows
 from trainer.data.order import FileRows
 from trainer.data.reading import Chunks
+
+_KEPT_PLACES = 2  # chunks of a file
 
 
 def can_decode_single_rows(rows: Rows) -> bool:
@@ -61,14 +64,14 @@ class RowDecoder(ChunkDecoder):
     chunks: the division of files into chunks. With a single chunk per file, files are read as by ``Decoder``.
     """
 
-    def __init__(self, rows: Rows, chunks: Chunks, kept_lengths: int) -> None:
-        super().__init__(rows, chunks, kept_lengths)
+    def __init__(self, rows: Rows, chunks: Chunks, kept_lengths: int, streams: int) -> None:
+        super().__init__(rows, chunks, kept_lengths, streams)
         assert rows.data.row_source is not None
         self._source = rows.data.row_source
         # Without chunks, a file of a format without single rows is decoded as a whole. Free this memory as
         # soon as the file is no longer needed.
         if not chunks.chunk_rows:
-            self._unused_readers = 0
+            self._kept_readers = 0
 
     def take_all(self, parts: Sequence[FileRows]) -> list[Piece]:
         """Return rows of several files or chunks. Waits until the rows are found or decoded.
@@ -106,7 +109,7 @@ class RowDecoder(ChunkDecoder):
         held = CompactExamples(map(self._data.alter_rows, batches), self._data.layout)
         return held, np.arange(len(sizes)), np.concatenate([part.targets for _, part in found])
 
-    def _make_reader(self, file: int, shard: Shard) -> "ChunkReader | RowReader":
+    def _make_reader(self, file: int, shard: Shard) -> PieceReader:
         chunks = super()._make_reader(file, shard)
         if not _has_single_rows(shard):
             return chunks
@@ -196,13 +199,15 @@ class RowReader:
         source: OpenedDataset,
         shard: Shard,
         sizes: list[int],
-        chunks: ChunkReader,
+        chunks: PieceReader,
         check: "Future[None] | None",
     ) -> None:
         self._source, self._shard, self._chunks, self._check = source, shard, chunks, check
         self._bounds = list(pairwise(accumulate(sizes, initial=0)))
         self._files, self._lock = ExitStack(), Lock()
         self._reader: ShardReader | None = None
+        # The places of the last chunks. A stream needs the same chunk in many turns.
+        self._places: OrderedDict[int, RowPlaces] = OrderedDict()
 
     def request(self, chunk: int) -> None:
         """Announce that ``take`` will be called with a chunk."""
@@ -211,6 +216,8 @@ class RowReader:
     def take(self, chunk: int) -> CompactExamples | RowPlaces:
         """Return the places of a chunk's rows. If the file has no single rows, return the decoded chunk."""
         with self._lock:
+            if chunk in self._places:
+                return self._places[chunk]
             if self._reader is None:
                 if self._check is not None:
                     self._check.result()
@@ -219,15 +226,21 @@ class RowReader:
             # After the last chunk there must be no further row.
             offsets = self._reader.find_row_offsets(first, end - first + is_last)
             if offsets is None:
-                return self._chunks.take(chunk)
+                decoded: CompactExamples = self._chunks.take(chunk)
+                return decoded
             if len(offsets) != end - first + 1:
                 found = f"{len(self._reader)} examples, expected {self._shard.examples}"
                 raise ShardError(f"{self._shard.path}: holds {found}")
-        return RowPlaces(self._source, self._shard, self._reader, first, offsets, self._files)
+            places = RowPlaces(self._source, self._shard, self._reader, first, offsets, self._files)
+            self._places[chunk] = places
+            if len(self._places) > _KEPT_PLACES:
+                self._places.popitem(last=False)
+        return places
 
     def close(self) -> None:
         """Close the file. ShardError if it was written to while it was open."""
         self._chunks.close()
         with self._lock:
             self._reader = None
+            self._places.clear()
             self._files.close()

@@ -142,7 +142,8 @@ class MdsReader(ShardReader):
             yield self._decode(data, bounds, first)
 
     def find_row_offsets(self, first: int, count: int) -> Sequence[int]:
-        return self._head.offsets[first : first + count + 1].tolist()
+        offsets: list[int] = self._head.offsets[first : first + count + 1].tolist()
+        return offsets
 
     @property
     def row_file(self) -> IO[bytes]:
@@ -165,7 +166,9 @@ class MdsReader(ShardReader):
         first: number of the first sample, for errors.
         """
         record = RecordCheck(name=self._name, first=first)
-        batch = _make_unmasked(self._objective, *self._decoder.decode(data, bounds, record.refuse))
+        batch: ExampleBatch = _make_unmasked(
+            self._objective, *self._decoder.decode(data, bounds, record.refuse)
+        )
         check_batch(batch, self.layout, record)
         return convert_to_item_types(batch)
 
