@@ -18,7 +18,6 @@ from trainer.config.printed import print_config
 from trainer.config.settings import Config, format_flag, get_other_names
 from trainer.config.task_names import expand_task_flags
 from trainer.config.value_sources import drop_keys_of_model_file
-from trainer.data.reading import WHOLE_FILES
 from trainer.devices.choice import AUTO, examine_for_run
 from trainer.programs.choice import DOOR, load_programs, translate_command_line
 from trainer.programs.machine import replace_missing_model_files
@@ -100,9 +99,7 @@ def run(arguments: Sequence[str]) -> None:
     if not line.printing and find_spec("mlperf_logging") is None:
         changed_keys = [_drop_unavailable_log(keys, given) for keys in changed_keys]
     keys, missing = replace_missing_model_files(changed_keys, asks_elsewhere=not line.printing)
-    # The command line of another program has always stood for this order of the examples.
-    order = {} if tuned else {"open_files": WHOLE_FILES.open_files}
-    phases = [Config.of(**order | of_phase) for of_phase in keys]
+    phases = [Config.of(**of_phase) for of_phase in keys]
     if not line.printing:
         _check_files(missing)
     if find_rank()[0] == 0 and not is_started_here():

@@ -34,25 +34,22 @@ class Reading(NamedTuple):
 
 
 WHOLE_FILES = Reading(8)
-"""The way of reading where streams would cost more, and where reading cannot be shared out."""
+"""The default, also where streams are asked for but reading cannot be shared out."""
 
 
-def choose_reading(
-    open_files: int | str | None, files: int, *, is_shareable: bool, is_cheap: bool = True
-) -> Reading:
+def choose_reading(open_files: int | str, files: int, *, is_shareable: bool) -> Reading:
     """Choose how the files of a dataset are read.
 
     open_files: the configured number of open files, with which files are read whole. "auto": streams, whose
-    number follows from the number of files. None: the same if ``is_cheap``, and otherwise whole files.
+    number follows from the number of files.
     files: number of files that are not empty.
     is_shareable: False if the rows of a worker come from all files, for example because they are packed
     while loading.
-    is_cheap: True if streams cost one machine no more than whole files.
     """
     if isinstance(open_files, int):
         return Reading(open_files)
     # Few files have no streams, because there is little to share out.
-    if files <= WHOLE_FILES.open_files or not is_shareable or (open_files is None and not is_cheap):
+    if files <= WHOLE_FILES.open_files or not is_shareable:
         return WHOLE_FILES
     return Reading(count_streams(files), CHUNK_ROWS)
 

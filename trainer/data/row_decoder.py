@@ -19,7 +19,6 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array
-from bertdata.io import storage
 from bertdata.records import ExampleBatch
 from bertdata.shards.containers import find_container_by_name
 from bertdata.shards.file_view import read_ranges
@@ -35,17 +34,6 @@ _KEPT_PLACES = 2  # chunks of a file
 def can_decode_single_rows(rows: Rows) -> bool:
     """Return True if single rows can be decoded from at least one of the files of a training."""
     return rows.has_single_rows and any(map(_has_single_rows, rows.data.shards))
-
-
-def are_streams_cheap(rows: Rows) -> bool:
-    """Return True if reading all files at the same time costs no more than reading one after another.
-
-    Files of other formats are held decoded, and a remote file is downloaded as a whole when it is opened.
-    """
-    shards = [shard for shard in rows.data.shards if shard.examples]
-    return rows.has_single_rows and all(
-        _has_single_rows(shard) and not storage.is_remote(shard.path) for shard in shards
-    )
 
 
 def _has_single_rows(shard: Shard) -> bool:

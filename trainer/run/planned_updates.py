@@ -10,7 +10,6 @@ from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader
 from trainer.data.reading import Reading, choose_reading, describe_streams
-from trainer.data.row_decoder import are_streams_cheap
 from trainer.run.mixture_epochs import log_epochs
 from trainer.update.worker import Runtime
 
@@ -105,18 +104,14 @@ class PlannedUpdates:
         """Choose how a new run reads the files of the training data."""
         files = sum(rows > 0 for _, rows in self.rows.data.file_rows)
         given = self.runtime.config.data.open_files
-        return choose_reading(
-            given, files, is_shareable=self.rows.is_shareable, is_cheap=are_streams_cheap(self.rows)
-        )
+        return choose_reading(given, files, is_shareable=self.rows.is_shareable)
 
     def log_reading(self, loader: Loader, state: State) -> None:
-        """Log how files are read. Of streams, the log says how many each worker reads.
-
-        Whole files are logged only if streams were asked for.
-        """
+        """Log how files are read, and how many of the streams each worker reads, if open_files is auto."""
+        if self.runtime.config.data.open_files != "auto":
+            return
         if not state.chunk_rows:
-            if self.runtime.config.data.open_files == "auto":
-                self.runtime.log(f"reading {state.open_files} files at the same time, each whole")
+            self.runtime.log(f"reading {state.open_files} files at the same time, each whole")
             return
         files = sum(rows > 0 for _, rows in self.rows.data.file_rows)
         counts = self.runtime.collective.gather(loader.count_own_streams())

@@ -59,9 +59,8 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     if (path := find_resumed_checkpoint(config)) is not None:
         state = read_state(path)
         if state.phase == fresh.phase:
-            # Unless a number of open files is given, the run goes on with the way of reading of the
-            # checkpoint.
-            reading = ("open_files", "chunk_rows") if isinstance(config.data.open_files, int) else ()
+            # With open_files auto, the run goes on with the number and the chunks of the checkpoint.
+            reading = () if config.data.open_files == "auto" else ("open_files", "chunk_rows")
             check_fits(path, state, fresh, "data", "order", "seed", *reading, "optimiser")
             check_position(path, state, config)
             check_steps(path, state, config)

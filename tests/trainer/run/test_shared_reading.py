@@ -11,7 +11,6 @@ from trainer.checkpoints.reading import read_state
 
 FILES = 12
 STREAMS = "--open-files=auto"
-SIZES = ("--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=2")
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -27,8 +26,9 @@ def many(corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: pyte
     for number in range(FILES):
         parts.append(place / f"part-{number:05}")
         parts[-1].write_text("\n\n".join(documents[number::FILES]) + "\n\n")
+    sizes = ("--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=2")
     made = (f"--output={place / 'set'}", f"--vocab={small_vocabulary_file}", "--workers=1")
-    assert main(["create", *map(str, parts), *made, *SIZES]) == 0
+    assert main(["create", *map(str, parts), *made, *sizes]) == 0
     return place / "set"
 
 
@@ -47,47 +47,27 @@ def test_a_run_records_its_streams_and_goes_on_with_them(trainer, many, tmp_path
     assert losses(cut) == losses(whole)
     assert tensors(cut, 10) == tensors(whole, 10)
     # a number of open files means whole files, which is another order even for the same number
-    said = "its open_files is auto (12 streams), this one's 12; its position belongs to another order"
-    refuse(trainer(*words(many, cut), "--resume", "--steps=12", "--open-files=12"), 1, said)
+    for number, more in ((12, ["--open-files=12"]), (8, [])):
+        said = (
+            f"its open_files is auto (12 streams), this one's {number}; its position belongs to another order"
+        )
+        refuse(trainer(*words(many, cut), "--resume", "--steps=12", *more), 1, said)
 
 
-def test_streams_are_the_default_for_tfrecord(trainer, many, tmp_path):
-    given, default = tmp_path / "given", tmp_path / "default"
-    assert trainer(*words(many, given, STREAMS, "--steps=3", "--warmup=0")).status == 0
-    outcome = trainer(*words(many, default, "--steps=3", "--warmup=0"))
-    assert outcome.status == 0, outcome.err
-    assert "reading 12 of 12 files at the same time, in chunks of 2048 rows\n" in outcome.err + outcome.out
-    assert (state_of(default, 3).open_files, state_of(default, 3).chunk_rows) == (FILES, 2048)
-    assert losses(default) == losses(given)
-
-
-@pytest.mark.parametrize("more", [(), (STREAMS,)], ids=["default", "auto"])
-def test_a_run_of_8_whole_files_goes_on_with_them(trainer, many, tmp_path, more):
-    """Runs of earlier versions read 8 whole files by default, and their checkpoints say so."""
+def test_the_default_is_8_whole_files_and_auto_goes_on_with_them(trainer, many, tmp_path):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    outcome = trainer(*words(many, whole, "--open-files=8"))
+    outcome = trainer(*words(many, whole))
     assert outcome.status == 0, outcome.err
     assert "at the same time" not in outcome.err + outcome.out
     assert trainer(*words(many, cut, "--open-files=8"), "--steps-this-run=4").status == 0
     values = json.loads((find_checkpoints(str(cut))[4] / "state.json").read_text())
     assert (values["open_files"], values["chunk_rows"]) == (8, 0)
-    outcome = trainer(*words(many, cut, *more), "--resume")
+    outcome = trainer(*words(many, cut, STREAMS), "--resume")
     assert outcome.status == 0, outcome.err
-    said = "reading 8 files at the same time, each whole\n" in outcome.err + outcome.out
-    assert said == bool(more)
+    assert "reading 8 files at the same time, each whole\n" in outcome.err + outcome.out
     assert (state_of(cut, 10).open_files, state_of(cut, 10).chunk_rows) == (8, 0)
     assert losses(cut) == losses(whole)
     assert tensors(cut, 10) == tensors(whole, 10)
-
-
-def test_other_formats_keep_8_whole_files(trainer, many, small_vocabulary_file, tmp_path):
-    from bertdata.cli.main import main
-
-    parts = map(str, sorted(many.parent.glob("part-*")))
-    made = (f"--output={tmp_path / 'set'}", f"--vocab={small_vocabulary_file}", "--format=hdf5")
-    assert main(["create", *parts, *made, *SIZES]) == 0
-    assert trainer(*words(tmp_path / "set", tmp_path / "run", "--steps=2", "--warmup=0")).status == 0
-    assert (state_of(tmp_path / "run", 2).open_files, state_of(tmp_path / "run", 2).chunk_rows) == (8, 0)
 
 
 @pytest.mark.parametrize("given", ["many", "Auto"])

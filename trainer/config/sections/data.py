@@ -47,11 +47,11 @@ class DataSection(Section):
         least=1,
         by_phase=True,
     )
-    open_files: int | str | None = setting(
-        None,
+    open_files: int | str = setting(
+        8,
         "number of files read at the same time, each whole; or auto: with more than 8 files, read them in "
         "chunks, so that of several machines each reads a part of the files; the order of the examples "
-        "depends on it (default: auto for TFRecord and MDS files on a local disk, otherwise 8)",
+        "depends on it",
         least=1,
         other_names=["lanes"],
     )
