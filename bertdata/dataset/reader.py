@@ -220,6 +220,20 @@ class OpenedDataset:
         """
         return batch
 
+    @property
+    def row_source(self) -> "OpenedDataset | None":
+        """The dataset from whose files single examples can be decoded, without the others of the file.
+
+        ``alter_rows`` makes examples of this dataset from the decoded ones. None if the examples of this
+        dataset must be read file by file.
+        """
+        # a subclass with other ``batches`` changes the examples, or does not read them from files
+        return self if type(self).batches is OpenedDataset.batches else None
+
+    def alter_rows(self, batch: ExampleBatch) -> ExampleBatch:
+        """Return examples of ``row_source`` in the form in which this dataset returns them."""
+        return batch
+
     def at_epoch(self, epoch: int) -> "OpenedDataset":
         """Return the dataset as it is in a certain epoch.
 

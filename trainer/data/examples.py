@@ -36,12 +36,12 @@ class MaskDrawing(Protocol):
     def counts_vary(self) -> bool: ...
 
     def draw(
-        self, gathered: "GatheredExamples", own: WorkerRows, pieces: "list[Piece]", update: int
+        self, gathered: "GatheredExamples", own: WorkerRows, numbered: "list[NumberedExamples]", update: int
     ) -> "GatheredExamples":
         """Draw masks for gathered examples. Return the examples with masks.
 
         own: the rows of this worker from which the examples come.
-        pieces: the same examples, file by file.
+        numbered: the numbers of the same examples in their files, for each part of ``own``.
         update: number of the first update to which the rows belong.
         """
         ...
@@ -136,6 +136,11 @@ Piece = tuple[CompactExamples, Array, Array]
 """Examples of a single file: the decoded file, the indices of the examples in it, and the place of each
 example among the examples of the batch.
 """
+
+
+NumberedExamples = tuple[Array, Array]
+"""Examples of a single file: the number of each in the file, and its place among the examples of the
+batch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -286,6 +291,14 @@ class Rows:
         """
         return not self.data.sources
 
+    @property
+    def has_single_rows(self) -> bool:
+        """True if a row can be decoded without the other rows of its file, where the file's format allows it.
+
+        False for packed rows, and for a subclass that does more than decoding with the examples of a file.
+        """
+        return type(self).decode is Rows.decode and self.data.row_source is not None
+
     def decode(self, shard: Shard) -> CompactExamples:
         """Return the decoded examples of a shard."""
         return CompactExamples(self.data.batches(shard), self.data.layout)
@@ -339,3 +352,10 @@ class Rows:
         pieces: the same rows, file by file.
         """
         return pieces, np.arange(sum(len(part.rows) for part in own.parts)) + 1
+
+    def number_examples(self, own: WorkerRows, pieces: list[Piece]) -> list[NumberedExamples]:
+        """Return the numbers of the examples in a worker's rows, for each part of ``own``.
+
+        pieces: the examples as ``list_examples`` returns them. They are needed only for packed rows.
+        """
+        return [(part.rows, part.targets) for part in own.parts]

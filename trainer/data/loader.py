@@ -26,7 +26,8 @@ from trainer.data.decoder import ChunkDecoder, Decoder
 from trainer.data.examples import GatheredExamples, Rows, gather_examples
 from trainer.data.mixture import bind_mixed_order
 from trainer.data.order import Dealer, Order, Position, WorkerRows
-from trainer.data.reading import Reading
+from trainer.data.reading import Chunks, Reading
+from trainer.data.row_decoder import RowDecoder, can_decode_single_rows
 from trainer.data.streams import StreamDealer, StreamOrder
 
 # The rows of several small updates are gathered together, up to this number, because each NumPy call costs
@@ -86,10 +87,11 @@ class Loader(Prefetcher[Update]):
     and are divided among the update's micro-batches as ``trainer.data.order`` describes. Micro-batch q is
     computed by worker q modulo workers. The last update of an epoch continues in the next epoch.
 
-    Each worker decodes only files with rows that it may need. If the dataset has no file with lengths, these
+    Each worker reads only files with rows that it may need. If the dataset has no file with lengths, these
     are open_files / workers files at a time. If this is not a whole number, they are all open files. If the
-    dataset has lengths, neighbouring micro-batches exchange examples. So a worker decodes all open files, or
-    with many workers the files of its group of micro-batches. The next file is decoded when about a quarter
+    dataset has lengths, neighbouring micro-batches exchange examples. So a worker reads all open files, or
+    with many workers the files of its group of micro-batches. Of TFRecord and MDS files, one of several
+    workers decodes only its own rows. Other files are decoded as a whole: the next one when about a quarter
     of the current one is left, so up to twice as many files are in memory.
 
     rows: the rows to train on.
@@ -146,11 +148,15 @@ class Loader(Prefetcher[Update]):
             warn(f"{data.name}: {files} files for {workers} workers, so each file is read by several")
         self._rows, self._form, self._batch_size, self._prepare = rows, form, batch_size, prepare
         self._start = start
+        kept_lengths = open_files + 2 if chunk_rows else 2 * open_files + 2
         self._decoder: Decoder
-        if isinstance(order, StreamOrder):
-            self._decoder = ChunkDecoder(rows, order.chunks, kept_lengths=open_files + 2)
+        # One of several workers needs some rows of many files. Streams give few rows of each file at a time.
+        if (workers > 1 or chunk_rows) and can_decode_single_rows(rows):
+            self._decoder = RowDecoder(rows, Chunks(chunk_rows), kept_lengths, open_files)
+        elif chunk_rows:
+            self._decoder = ChunkDecoder(rows, Chunks(chunk_rows), kept_lengths, open_files)
         else:
-            self._decoder = Decoder(rows, kept_lengths=2 * open_files + 2)
+            self._decoder = Decoder(rows, kept_lengths)
         self._dealer = make_dealer(
             rows,
             order,
@@ -224,10 +230,11 @@ class Loader(Prefetcher[Update]):
 
         update: number of the first update to which the rows belong.
         """
-        pieces = [self._decoder.take(part) for part in own.parts]
-        pieces, ends = self._rows.list_examples(own, pieces)
+        pieces, ends = self._rows.list_examples(own, self._decoder.take_all(own.parts))
         gathered, masks = gather_examples(pieces, self._rows.layout, ends), self._rows.masks
-        return gathered if masks is None else masks.draw(gathered, own, pieces, update)
+        if masks is None:
+            return gathered
+        return masks.draw(gathered, own, self._rows.number_examples(own, pieces), update)
 
 
 def make_order(data: OpenedDataset, seed: int, reading: Reading) -> Order:
