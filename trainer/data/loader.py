@@ -85,7 +85,8 @@ class Loader(Prefetcher[Update]):
         files. If the dataset has lengths, neighbouring micro-batches exchange examples. So a worker decodes
         all open files, or
     XX is decoded when about a quarter
-        of the current one is left, so up to twice as many files are in memory.
+        of the current one is left, so up to twice as many files are in memory. Of TFRecord and MDS
+    files that several workers read, a worker decodes only its own rows (``trainer.data.row_decoder``).
 
         rows: the rows to train on.
         form: makes batches from gathered examples, that is, from examples in arrays.
