@@ -92,7 +92,8 @@ class Loader(Prefetcher[Update]):
     dataset has lengths, neighbouring micro-batches exchange examples. So a worker reads all open files, or
     with many workers the files of its group of micro-batches. Of TFRecord and MDS files, one of several
     workers decodes only its own rows. Other files are decoded as a whole: the next one when about a quarter
-    of the current one is left, so up to twice as many files are in memory.
+    of the current one is left, so up to twice as many files are in memory. Of TFRecord and MDS
+    files that several workers read, a worker decodes only its own rows (``trainer.data.row_decoder``).
 
     rows: the rows to train on.
     form: makes batches from gathered examples, that is, from examples in arrays.
