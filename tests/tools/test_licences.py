@@ -15,7 +15,7 @@ PERMISSIVE = {
 }  # fmt: skip
 FILES_STAY_OPEN = {"certifi", "hypothesis", "orjson", "pathspec", "tqdm"}
 """Packages under the Mozilla Public License, which concerns changes of their own files alone."""
-STATED_ELSEWHERE = {"namex": "Apache-2.0"}
+STATED_ELSEWHERE = {"namex": "Apache-2.0", "torchao": "BSD-3-Clause"}
 """Packages whose metadata say nothing, with the licence in their source."""
 COPYLEFT = {"wikiextractor": {"wiki", "all", "dev"}}
 """Packages whose licence asks something of programs that use them, and the extras that install them."""
