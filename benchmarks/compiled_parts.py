@@ -159,12 +159,17 @@ def measure_for_processor(case: Case, compile_learner: Way) -> CompileFigures:
     from torch._inductor.compile_fx import compile_fx
 
     torch.manual_seed(1)
-    learner, graphs = make_learner(case.task.new_model(case.shape, cpu_attention), case.task), 0
+    learner = make_learner(case.task.new_model(case.shape, cpu_attention), case.task)
     with torch._inductor.config.patch(force_disable_caches=True, compile_threads=1):
         compile_learner(learner, compile_fx)
         seconds = time_pass(learner, case.batch)
     graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
     return CompileFigures(seconds=seconds, graphs=2 * graphs)
+
+
+def load_compiler() -> None:
+    """Compile a function of one operation, so that no figure contains the time to load the compiler."""
+    torch.compile(torch.sin)(torch.ones(8))
 
 
 def make_learner(model: HeadedBert, task: Task) -> Learner:
@@ -215,6 +220,7 @@ def main(words: Sequence[str] | None = None) -> int:
     keys = {**NARROW, "batch_size": PROCESSOR_BATCH, "device": "cpu"} if given.processor else {}
     print(f"| | tokens | compiled | graphs | CPU s |{'' if given.processor else ' kernels | GB |'}")
     print(f"|---|---|---|---|---|{'' if given.processor else '---|---|'}")
+    load_compiler()
     for name in given.cases or FULL.phases:
         for case in make_cases(name, FULL, **keys)[: 1 if given.largest else None]:
             for way, compile_learner in WAYS.items():

@@ -181,6 +181,7 @@ def draw_updates(
         token_budget=runtime.config.data.token_budget,
         micro_batches=accumulation,
         few_widths=device.compiles or device.needs_rows,
+        multiple=runtime.config.update.token_multiple,
     )
     loader = Loader(
         rows,
