@@ -324,7 +324,7 @@ class Commit:
             self.release()
 
     def _flush_files(self) -> None:
-        """Force all files of the directory, and their names, to disk. Most of them have been there for long."""
+        """Force all files of the directory to disk, and their names. Most have been there for long."""
         if storage.is_remote(self.directory):
             return
         names = storage.list_files(self.directory)

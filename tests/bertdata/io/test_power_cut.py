@@ -104,9 +104,7 @@ def test_a_file_is_on_disk_before_it_has_its_name(tmp_path: Path, disk: Disk) ->
     assert disk.holds(tmp_path)
 
 
-def test_files_in_folders_of_a_directory_are_on_disk_before_it_has_its_name(
-    tmp_path: Path, disk: Disk
-) -> None:
+def test_files_in_folders_of_a_directory_are_on_disk_before_its_name(tmp_path: Path, disk: Disk) -> None:
     with open_directory(tmp_path / "step-1") as growing:
         (growing / "inner").mkdir()
         (growing / "inner" / "file").write_bytes(b"content")
