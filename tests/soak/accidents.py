@@ -119,7 +119,8 @@ def _resume(whole: Undisturbed, place: Path) -> Iterator[str]:
     if "Traceback" in done.stderr:
         yield f"second run: a traceback: {describe_status(done)}"
     yield from _compare(whole, place)
-    yield from (f"{path.relative_to(place)} is left" for path in place.rglob("unfinished"))
+    left = (place / whole.command.output).rglob("unfinished")
+    yield from (f"{path.relative_to(place)} is left" for path in left)
 
 
 def _compare(whole: Undisturbed, place: Path) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import random
 import time
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -52,15 +53,28 @@ def _find_statement_lines(path: Path, line: int) -> range:
 
 
 class _Recorder:
-    """A plugin that tells coverage which test is running, and measures each test's time."""
+    """A plugin that tells coverage which test is running, and measures each test's time.
 
-    def __init__(self, coverage: Any) -> None:
+    seconds: time after which no further test begins.
+    """
+
+    def __init__(self, coverage: Any, seconds: float) -> None:
         self._coverage = coverage
+        self._end = time.monotonic() + seconds
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Shuffle the files, so that what ran when the time is over is a fair choice of the tests."""
+        files = sorted({item.nodeid.partition("::")[0] for item in items})
+        rank = {file: number for number, file in enumerate(random.Random(1).sample(files, len(files)))}
+        items.sort(key=lambda item: rank[item.nodeid.partition("::")[0]])
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        if time.monotonic() > self._end:
+            item.session.shouldstop = "the time for recording is over"
         self._coverage.switch_context(item.nodeid)
         start = time.monotonic()
         try:
@@ -89,6 +103,7 @@ def record_covering_tests(
     tests: files and directories of tests, relative to the root.
     marks: pytest's expression for the marks of the tests to run.
     result: file that the tests' process writes the result to.
+    seconds: time after which no further test begins.
     """
     wanted = sorted(files)
 
@@ -96,7 +111,7 @@ def record_covering_tests(
         from coverage import Coverage
 
         coverage = Coverage(data_file=None, include=[str(root / file) for file in wanted])
-        recorder = _Recorder(coverage)
+        recorder = _Recorder(coverage, seconds)
         coverage.start()
         options = ["-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", "--tb=short", "-m", marks]
         status = pytest.main([*options, *tests], plugins=[recorder])
@@ -111,7 +126,7 @@ def record_covering_tests(
         print("failed without any change:", *recorder.failed)
         return int(status)
 
-    status = run_in_fork(record, root, log, seconds)
+    status = run_in_fork(record, root, log, 3 * seconds + 600)
     if not result.exists():
         raise RuntimeError(f"the tests ended with {status}; see {log}")
     return read_covering_tests(result)

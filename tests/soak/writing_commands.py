@@ -87,6 +87,14 @@ class WritingCommand:
         )
 
 
+def view_export(place: Path) -> dict[str, object]:
+    """Return the files of an exported model.
+
+    A killed run may leave a folder ``unfinished`` next to the output, which nothing removes.
+    """
+    return dict(contents(place / "out"))
+
+
 def view_run(place: Path) -> dict[str, object]:
     """Return the checkpoints of a run and the losses in its tables, without times and names of files."""
     run, found = place / "out", dict[str, object]()
@@ -124,14 +132,23 @@ def _make_inputs(place: Path) -> dict[str, Path]:
     shutil.copy(next((GOLDEN / "dump").glob("*.xml")), dump)
     articles = place / "articles"
     shutil.copytree(EXTRACTED, articles)
-    inputs = {"parts": parts, "lines": lines, "table": table, "dump": dump, "articles": articles}
-    common = [str(parts), f"--vocab={VOCABULARY}", *_SIZES, "--workers=1"]
+    dictionary = place / "dict.txt"
+    dictionary.write_text("the 9\nwater 5\nruns 4\n. 1\n", encoding="utf-8")
+    inputs = {
+        "dictionary": dictionary,
+        "parts": parts,
+        "lines": lines,
+        "table": table,
+        "dump": dump,
+        "articles": articles,
+    }
+    texts = [*map(str, sorted(parts.iterdir())), f"--vocab={VOCABULARY}"]
     made = {
-        "set": ["bertdata", "create", *common, f"--output={place / 'set'}"],
+        "set": ["bertdata", "create", *texts, *_SIZES, "--workers=1", f"--output={place / 'set'}"],
         "blocks": [
             "bertdata",
             "create",
-            *common[:2],
+            *texts,
             "--max-seq-length=32",
             "--workers=1",
             "--objective=mlm",
@@ -178,7 +195,7 @@ def _text_commands(inputs: Mapping[str, Path]) -> list[WritingCommand]:
                 "--output=OUTPUT",
                 "--workers=1",
                 "--eval-articles=3",
-                "--block-size=0.01",
+                "--block-size=0.12",
             ),
         ),
         WritingCommand(
@@ -283,8 +300,12 @@ def _dataset_commands(inputs: Mapping[str, Path]) -> list[WritingCommand]:
                 ("arrow", data, ()),
                 ("lddl", data, ()),
                 ("nvidia-mlperf", data, ("--num-shards=3",)),
-                ("fairseq", blocks, ()),
             )
+        ),
+        WritingCommand(
+            name="convert to fairseq",
+            words=("bertdata", "convert", parts[0], "OUTPUT", "--to=fairseq", "--workers=1")
+            + (f"--tokenizer={inputs['dictionary']}",),
         ),
         WritingCommand(
             name="convert a shard",
@@ -333,7 +354,7 @@ def _trainer_commands(inputs: Mapping[str, Path]) -> list[WritingCommand]:
         "--output-dir=OUTPUT",
         "--max-seq-length=16",
         "--batch-size=4",
-        "--epochs=2",
+        "--num-train-epochs=2",
         "--checkpoint-every=2",
         "--resume",
         "--no-progress-bar",
@@ -346,6 +367,7 @@ def _trainer_commands(inputs: Mapping[str, Path]) -> list[WritingCommand]:
             WritingCommand(
                 name=f"export to {form}",
                 words=("trainer", "convert", run, "OUTPUT", f"--to={form}"),
+                view=view_export,
                 resumes=False,
             )
             for form in ("huggingface", "tf1", "bertdata")

@@ -115,6 +115,14 @@ def test_a_lock_file_of_a_killed_run_is_removed(folder: Path) -> None:
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("left", [b"", bytes(34)])
+def test_a_lock_file_that_a_power_cut_has_emptied_is_taken(folder: Path, left: bytes) -> None:
+    folder.mkdir(parents=True)
+    (folder / LOCK_NAME).write_bytes(left)
+    with lock_directory(str(folder)):
+        assert (folder / LOCK_NAME).read_text() == f"bertdata: {name_this_process()}\n"
+
+
 def test_a_strangers_file_of_that_name_is_refused_and_stays(folder: Path) -> None:
     folder.mkdir(parents=True)
     (folder / LOCK_NAME).write_text("precious")
