@@ -4,9 +4,10 @@
 
 A file is drawn from the corpus, damaged, and read. The reader must end with a result or with one of this
 package's errors, in ten seconds. A file with an outcome that was not seen before (an error with other words,
-or another number of records) joins the corpus, so that later damages start from it. The small corpus that is
-committed, ``tests/soak/corpus``, has a sound file of each form and some that were found; what grows is in
-``.soak/corpus``. A file on which a reader crashes is kept in ``.soak/faults``; it becomes a test.
+or another number of records) joins the corpus, so that later damages start from it. Every form begins with a
+sound file (``tests.soak.sound_files``). The small corpus that is committed, ``tests/soak/corpus``, holds small
+files that were found so; what grows is in ``.soak/corpus``. A file on which a reader crashes is kept in
+``.soak/faults``; it becomes a test.
 """
 
 import argparse
@@ -27,7 +28,8 @@ from typing import Any
 
 from bertdata.cli.main import main as bertdata
 from bertdata.errors import BertDataError
-from tests.soak.hostile import DAMAGES, SHARDS, in_a_process, measured
+from tests.soak.hostile import DAMAGES, in_a_process, measured
+from tests.soak.sound_files import SHARD_FORMS, make_sound_file
 from tests.support.paths import ROOT
 
 COMMITTED = ROOT / "tests" / "soak" / "corpus"
@@ -58,7 +60,7 @@ SOURCES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 def list_forms() -> list[str]:
     """Return the names of all forms of files."""
-    return [*(name.replace(" ", "-") for name in SHARDS), *SOURCES]
+    return [*SHARD_FORMS, *SOURCES]
 
 
 def read_form(form: str, data: bytes) -> str:
@@ -66,7 +68,7 @@ def read_form(form: str, data: bytes) -> str:
     try:
         if form in SOURCES:
             return _read_source(form, data)
-        _, readings = SHARDS[form.replace("-", " ") if form.replace("-", " ") in SHARDS else form]
+        _, readings = SHARD_FORMS[form]
         counts = [len(found) for found in (read(data) for read in readings) if isinstance(found, list)]
         return f"read {counts}"
     except BertDataError as error:
@@ -102,9 +104,7 @@ class Corpus:
         self._grown = GROWN / form
         self._grown.mkdir(parents=True, exist_ok=True)
         paths = [*sorted((COMMITTED / form).glob("*")), *sorted(self._grown.glob("*"))]
-        self._files = [path.read_bytes() for path in paths]
-        if not self._files:
-            raise RuntimeError(f"{COMMITTED / form}: holds no file")
+        self._files = [make_sound_file(form), *(path.read_bytes() for path in paths)]
         self._room = MOST_NEW - len(list(self._grown.iterdir()))
         self._known = {read_form(form, data) for data in self._files[:100]}
 
@@ -164,17 +164,6 @@ def fuzz_forms(forms: list[str], seconds: float, seed: int) -> Iterator[tuple[st
         yield (form, *in_a_process(work, 0, seed))
 
 
-def write_sound_files() -> None:
-    """Write a sound file of each form that has none into the committed corpus."""
-    from tests.soak.sound_files import make_sound_files
-
-    for form, data in make_sound_files().items():
-        place = COMMITTED / form
-        place.mkdir(parents=True, exist_ok=True)
-        if not list(place.iterdir()):
-            (place / "sound").write_bytes(data)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -182,11 +171,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60, help="time for all forms (default: 60)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--forms", nargs="+", choices=list_forms(), default=list_forms())
-    parser.add_argument("--write-sound-files", action="store_true", help="begin the committed corpus anew")
     flags = parser.parse_args()
-    if flags.write_sound_files:
-        write_sound_files()
-        return 0
     faults = []
     for form, results, wrong in fuzz_forms(flags.forms, flags.seconds, flags.seed):
         print(f"{form}: {results['tried']} tried, {results['new outcomes']} new outcomes, {len(wrong)} wrong")

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import lzma
+from functools import lru_cache
 
 import pyarrow
 import zstandard
@@ -20,9 +21,18 @@ _PAGE = (
 )
 
 
-def make_sound_files() -> dict[str, bytes]:
-    """Return the file of each form by the form's name."""
-    made = {name.replace(" ", "-"): make() for name, (make, _) in SHARDS.items()}
+SHARD_FORMS = {name.replace(" ", "-"): given for name, given in SHARDS.items()}
+"""The forms of shards: for each the function that makes a sound file, and its readers."""
+
+
+def make_sound_file(form: str) -> bytes:
+    """Return the sound file of a form: a shard, or a source of text."""
+    return SHARD_FORMS[form][0]() if form in SHARD_FORMS else _make_sources()[form]
+
+
+@lru_cache
+def _make_sources() -> dict[str, bytes]:
+    """Return the sources of text by the names of their forms."""
     table = pyarrow.Table.from_pylist(_RECORDS)
     in_parquet, in_arrow = io.BytesIO(), io.BytesIO()
     parquet.write_table(table, in_parquet, compression="snappy")
@@ -32,7 +42,6 @@ def make_sound_files() -> dict[str, bytes]:
     dump = f"<mediawiki><siteinfo><base>https://x.org/wiki/Main</base></siteinfo>\n{pages}</mediawiki>\n"
     article = '<doc id="{0}" url="x" title="T{0}">\nT{0}\n\nWater runs down. It is cold.\n\n</doc>\n'
     return {
-        **made,
         "jsonl": "".join(f"{json.dumps(record)}\n" for record in _RECORDS).encode(),
         "csv": "\n".join(["id,text", *rows, ""]).encode(),
         "tsv": "".join(f"{a}\t{b}\n" for a, b in (("id", "text"), (1, "water runs"), (2, "cold"))).encode(),

@@ -304,8 +304,15 @@ def _dataset_commands(inputs: Mapping[str, Path]) -> list[WritingCommand]:
         ),
         WritingCommand(
             name="convert to fairseq",
-            words=("bertdata", "convert", parts[0], "OUTPUT", "--to=fairseq", "--workers=1")
-            + (f"--tokenizer={inputs['dictionary']}",),
+            words=(
+                "bertdata",
+                "convert",
+                parts[0],
+                "OUTPUT",
+                "--to=fairseq",
+                "--workers=1",
+                f"--tokenizer={inputs['dictionary']}",
+            ),
         ),
         WritingCommand(
             name="convert a shard",
