@@ -5,8 +5,8 @@
 A file is drawn from the corpus, damaged, and read. The reader must end with a result or with one of this
 package's errors, in ten seconds. A file with an outcome that was not seen before (an error with other words,
 or another number of records) joins the corpus, so that later damages start from it. Every form begins with a
-sound file (``tests.soak.sound_files``). The small corpus that is committed, ``tests/soak/corpus``, holds small
-files that were found so; what grows is in ``.soak/corpus``. A file on which a reader crashes is kept in
+sound file (``tests.soak.sound_files``). The committed corpus, ``tests/soak/corpus``, holds small files that
+were found so; what grows is in ``.soak/corpus``. A file on which a reader crashes is kept in
 ``.soak/faults``; it becomes a test.
 """
 

@@ -2,7 +2,7 @@
 
     python -m tests.soak.fuzz --minutes 10 [--seed 7] [--only kernels corpus]
 
-Each round gives every fuzzer a seed of its own, so that another ``make soak`` tries other cases:
+Each round has a seed of its own, so that another ``make soak`` tries other cases:
 
 - kernels: senseless calls and damaged shards, under AddressSanitizer and UndefinedBehaviorSanitizer;
 - wiki kernels: generated and mutated pages against their twin, under the sanitizers, and against the package
@@ -11,7 +11,8 @@ Each round gives every fuzzer a seed of its own, so that another ``make soak`` t
 - readers: settings, manifests, logs, tables and checkpoints that other people wrote (variants);
 - corpus: shards, records and dumps, damaged, from a corpus that grows.
 
-Prints one line for each fuzzer and round, and the output of those that found something. Exit status 1 then.
+The kernels are compiled with sanitizers while the other fuzzers run. Prints one line for each round, and the
+output of those that found something. Exit status 1 then.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tests.soak.sanitized_kernels import build_sanitized_kernels
@@ -74,7 +76,7 @@ FUZZERS = (
 )
 
 
-def run_round(fuzzer: Fuzzer, seed: int) -> tuple[bool, float]:
+def run_round(fuzzer: Fuzzer, seed: int) -> bool:
     """Run a round and print its line, and its output if it found something. Return whether it did not."""
     start = time.monotonic()
     try:
@@ -88,7 +90,7 @@ def run_round(fuzzer: Fuzzer, seed: int) -> tuple[bool, float]:
     print(f"{fuzzer.name}, seed {seed}: {'sound' if not status else 'FAULT'}, {seconds:.0f} s", flush=True)
     if status:
         print(said, flush=True)
-    return not status, seconds
+    return not status
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,18 +107,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     flags = parser.parse_args(arguments)
     chosen = [fuzzer for fuzzer in FUZZERS if fuzzer.name in flags.only]
-    start = time.monotonic()
     seed = int(time.time()) % 1_000_000 if flags.seed is None else flags.seed
-    if any(fuzzer.sanitized for fuzzer in chosen):
-        build_sanitized_kernels()
-        print(f"compiled the kernels with sanitizers, {time.monotonic() - start:.0f} s", flush=True)
-    faults = rounds = 0
-    while time.monotonic() - start < 60 * flags.minutes:
-        fuzzer = chosen[rounds % len(chosen)]
-        is_sound, _ = run_round(fuzzer, seed + rounds // len(chosen))
-        faults, rounds = faults + (not is_sound), rounds + 1
-    print(f"{rounds} rounds, {faults} of them found something")
+    rounds = run_rounds(chosen, seed, flags.minutes)
+    faults = sum(not is_sound for is_sound in rounds)
+    print(f"{len(rounds)} rounds, {faults} of them found something")
     return 1 if faults else 0
+
+
+def run_rounds(fuzzers: Sequence[Fuzzer], seed: int, minutes: float) -> list[bool]:
+    """Run the fuzzers in turn. Return for each round whether it found nothing.
+
+    The kernels are compiled with sanitizers meanwhile. Fuzzers that need them wait for that, and each of them
+    has at least one round, after the minutes if need be.
+    """
+    start, rounds = time.monotonic(), list[bool]()
+    waiting = [fuzzer for fuzzer in fuzzers if fuzzer.sanitized]
+    ready = [fuzzer for fuzzer in fuzzers if not fuzzer.sanitized]
+    with ThreadPoolExecutor(1) as pool:
+        compiling = pool.submit(build_sanitized_kernels) if waiting else None
+        while time.monotonic() - start < 60 * minutes and (ready or waiting):
+            if waiting and compiling is not None and (compiling.done() or not ready):
+                compiling.result()
+                print(f"kernels with sanitizers compiled within {time.monotonic() - start:.0f} s", flush=True)
+                ready, waiting = [*waiting, *ready], []
+            rounds.append(run_round(ready[len(rounds) % len(ready)], seed + len(rounds)))
+        if compiling is not None:
+            compiling.result()
+        rounds += [run_round(fuzzer, seed) for fuzzer in waiting]
+    return rounds
 
 
 if __name__ == "__main__":

@@ -96,11 +96,15 @@ def view_export(place: Path) -> dict[str, object]:
 
 
 def view_run(place: Path) -> dict[str, object]:
-    """Return the checkpoints of a run and the losses in its tables, without times and names of files."""
+    """Return the checkpoints of a run and the losses in its tables, without times and names of files.
+
+    A run that was killed before its first checkpoint begins anew, and sets its older tables aside under names
+    with a number.
+    """
     run, found = place / "out", dict[str, object]()
     for path in sorted(run.glob("checkpoints/*/*.safetensors")):
         found[str(path.relative_to(run))] = path.read_bytes()
-    for path in sorted(run.glob("*.csv")):
+    for path in (run / "training.csv", run / "evaluation.csv"):
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
         names = [name for name in (rows or [{}])[0] if name == "step" or "loss" in name or "acc" in name]

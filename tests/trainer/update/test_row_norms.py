@@ -38,14 +38,19 @@ def test_a_table_that_is_the_output_layer_too_counts_whole():
     assert tables("word_and_type_rows", True) == [types]
 
 
+PER_UPDATE = {"clipping_norm": "word_rows", "clipping": "per_update"}
+
+
 @pytest.mark.parametrize(
     ("keys", "workers", "has_them"),
     [
         ({}, 1, False),
-        ({"clipping_norm": "word_rows", "clipping": "per_update"}, 1, True),
-        ({"clipping_norm": "word_rows", "clipping": "per_update"}, 2, False),
-        ({"clipping_norm": "word_rows", "clipping": "per_update", "accumulation": 2}, 1, False),
+        (PER_UPDATE, 1, True),
+        (PER_UPDATE, 2, False),
+        ({**PER_UPDATE, "accumulation": 2}, 1, False),
         ({"clipping_norm": "word_rows", "clipping": "per_micro_batch", "accumulation": 2}, 2, True),
+        ({**PER_UPDATE, "batch_size": 4, "global_batch_size": 4}, 1, True),
+        ({**PER_UPDATE, "batch_size": 4, "global_batch_size": 8}, 1, False),
     ],
 )
 def test_rows_are_those_of_one_micro_batch(keys, workers, has_them):
