@@ -145,6 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=100, help="kills and power cuts (default: 100)")
     parser.add_argument("--accidents", type=int, default=100, help="other accidents (default: 100)")
     parser.add_argument("--buckets", type=int, default=60, help="runs in hostile buckets (default: 60)")
+    parser.add_argument("--minutes", type=float, default=600, help="begin no case after this time")
     parser.add_argument("--seed", type=int, default=56)
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--commands", nargs="+", default=[], help="names of commands (default: all)")
@@ -163,6 +164,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             place = Path(name, part)
             place.mkdir()
             for tried in PARTS[part](commands, counts[part], flags.seed, place):
+                if time.monotonic() - start > 60 * flags.minutes:
+                    print(f"{part}: the time is over", flush=True)
+                    break
                 results[tried.attack, tried.target]["wrong" if tried.fault else "held"] += 1
                 if tried.fault:
                     faulty += 1

@@ -140,6 +140,7 @@ def damage_unfinished(
 def damage_all(commands: Sequence[WritingCommand], count: int, seed: int, place: Path) -> Iterator[Damaged]:
     """Damage the outputs of all commands that have a check, ``count`` times in all."""
     checked = [command for command in commands if command.output == "out" and command.resumes]
+    random.Random(seed).shuffle(checked)  # in case that the time is over before the last
     for command in checked:
         stream = random.Random(f"{seed} {command.name}")
         whole = place / command.name.replace(" ", "-")

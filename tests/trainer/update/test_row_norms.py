@@ -56,3 +56,9 @@ PER_UPDATE = {"clipping_norm": "word_rows", "clipping": "per_update"}
 def test_rows_are_those_of_one_micro_batch(keys, workers, has_them):
     config = Config.of(**keys)
     assert has_row_norms(config, Cpu(config), workers) == has_them
+
+
+@pytest.mark.parametrize("property", ["ends_updates", "compiles"])
+def test_a_device_that_ends_updates_or_compiles_has_none(property):
+    device = SimpleNamespace(**{"ends_updates": False, "compiles": False, property: True})
+    assert not has_row_norms(Config.of(**PER_UPDATE), device, 1)
