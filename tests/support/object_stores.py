@@ -5,6 +5,7 @@ import json
 import os
 import re
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import fsspec
 import pytest
 
 BUCKET = "data"
+THIS_MACHINE = "127.0.0.1"
 
 one_store = pytest.mark.parametrize(
     "store", ["gs", pytest.param("s3", marks=pytest.mark.thorough)], indirect=True
@@ -25,14 +27,14 @@ one_store = pytest.mark.parametrize(
 def free_port() -> int:
     """Return a TCP port of this machine that is not in use."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((THIS_MACHINE, 0))
         port: int = probe.getsockname()[1]
         return port
 
 
 @contextmanager
-def gcs_emulator() -> Iterator[dict[str, str]]:
-    """Run an emulator.
+def gcs_emulator(address: str = THIS_MACHINE) -> Iterator[dict[str, str]]:
+    """Run an emulator that listens at an address.
 
     Yields the environment variables that make gcsfs use it, in this and other processes.
     """
@@ -41,7 +43,7 @@ def gcs_emulator() -> Iterator[dict[str, str]]:
 
     emulator._read_data = _reading_whole_parts(emulator)
     port = free_port()
-    server = create_server("127.0.0.1", port, in_memory=True, default_bucket=BUCKET)
+    server = create_server(address, port, in_memory=True, default_bucket=BUCKET)
     server._storage._write_config_to_file = lambda: (
         None
     )  # all names as JSON at each change, for another start
@@ -49,7 +51,7 @@ def gcs_emulator() -> Iterator[dict[str, str]]:
     server._api._httpd.handle_error = lambda *_: None  # it prints a traceback when a client has read enough
     try:
         yield {
-            "STORAGE_EMULATOR_HOST": f"http://127.0.0.1:{port}",
+            "STORAGE_EMULATOR_HOST": f"http://{address}:{port}",
             "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",  # it would ask Google what kind of bucket this is
             "NO_GCE_CHECK": "true",
         }
@@ -84,8 +86,8 @@ def _reading_whole_parts(emulator: Any) -> Callable[[Any, Any], Any]:
 
 
 @contextmanager
-def s3_emulator() -> Iterator[dict[str, str]]:
-    """Run an emulator.
+def s3_emulator(address: str = THIS_MACHINE) -> Iterator[dict[str, str]]:
+    """Run an emulator that listens at an address.
 
     Yields the environment variables that make s3fs use it, in this and other processes.
     """
@@ -94,12 +96,12 @@ def s3_emulator() -> Iterator[dict[str, str]]:
 
     store = create_backend_app("s3")
     store.debug = False
-    server = make_server("127.0.0.1", 0, store, threaded=True, request_handler=_request_handler())
+    server = make_server(address, 0, store, threaded=True, request_handler=_request_handler())
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
         yield {
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+            "AWS_ENDPOINT_URL": f"http://{address}:{server.server_port}",
             "AWS_ACCESS_KEY_ID": "of-a-test",
             "AWS_SECRET_ACCESS_KEY": "of-a-test",
             "AWS_DEFAULT_REGION": "us-east-1",
@@ -206,3 +208,18 @@ class Store:
 def clean_environment() -> list[str]:
     """Return the environment variables that could lead a test to somebody's real account."""
     return [name for name in os.environ if name.startswith(("AWS_", "GOOGLE_", "FSSPEC_"))]
+
+
+def main() -> None:
+    """Run an emulator until standard input ends. Arguments: ``gs`` or ``s3``, and the address to listen at.
+
+    Prints the environment variables that lead to it, as JSON on one line.
+    """
+    scheme, address = sys.argv[1:]
+    with {"gs": gcs_emulator, "s3": s3_emulator}[scheme](address) as variables:
+        print(json.dumps(variables), flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

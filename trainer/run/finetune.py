@@ -58,6 +58,7 @@ from trainer.tasks.task_files import (
     warn_of_same_file,
 )
 from trainer.update.worker import Runtime
+from trainer.workers.restarts import end_for_restart
 
 
 def finetune(config: Config, *, may_be_new: bool = False, loggers: Sequence[Logger] = ()) -> None:
@@ -88,6 +89,7 @@ def finetune(config: Config, *, may_be_new: bool = False, loggers: Sequence[Logg
             runtime.log("do_train is false: nothing is trained")
         run_task(runtime)
     runtime.collective.close()
+    end_for_restart(runtime.collective.stopping, resumes=config.start.resume)
 
 
 def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf) -> None:

@@ -34,6 +34,7 @@ from trainer.run.runtime import open_runtime
 from trainer.run.training_loop import find_shape, train_phase
 from trainer.tasks.training_data import open_training_data
 from trainer.update.worker import Runtime
+from trainer.workers.restarts import end_for_restart
 
 
 def pretrain(phases: Sequence[Config], *, may_be_new: bool = False, loggers: Sequence[Logger] = ()) -> None:
@@ -60,6 +61,7 @@ def pretrain(phases: Sequence[Config], *, may_be_new: bool = False, loggers: Seq
         runtime = open_output(runtime, given, phases, locks)
         train_phases(runtime, phases, may_be_new=may_be_new)
     runtime.collective.close()
+    end_for_restart(runtime.collective.stopping, resumes=phases[0].start.resume)
 
 
 def lock_outputs(runtime: Runtime, phases: Sequence[Config], locks: ExitStack) -> None:

@@ -30,10 +30,15 @@ class Stopping:
     asked_at: float | None = None
     """Time at which the workers were asked to stop, by this machine's monotonic clock. None if they were not.
     """
+    is_asked_here: bool = False
+    """True if this process itself was asked to stop. False if it heard of the request from another worker."""
+    has_stopped: bool = False
+    """True after ``check`` has raised StopRequested."""
 
     def request(self) -> None:
         """Ask all workers to stop. A signal handler may call this, because it takes no lock."""
         self.asked_at = self.asked_at or time.monotonic()
+        self.is_asked_here = True
         self._is_asked = True
 
     def request_save(self) -> None:
@@ -48,6 +53,7 @@ class Stopping:
         reach that exchange or none.
         """
         if self._is_asked:
+            self.has_stopped = True
             raise StopRequested
 
     def take_save_request(self) -> bool:

@@ -118,6 +118,7 @@ class StopAgreement(Stopping):
         # A signal handler must not wait for a lock, because the interrupted code may hold it. So it only puts
         # the request into a queue.
         self.asked_at = self.asked_at or time.monotonic()
+        self.is_asked_here = True
         self._requests.put("end")
 
     def request_save(self) -> None:
@@ -135,6 +136,7 @@ class StopAgreement(Stopping):
                 # that it has sent would be wrong.
                 self._changed.wait_for(self._may_go_on)
             if self.is_agreed and self._entered >= self._rounds["end"].limits[0]:
+                self.has_stopped = True
                 raise StopRequested
             self._entered += exchanges
 

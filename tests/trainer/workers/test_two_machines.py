@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.fork_server import forking_python
 from tests.support.launching import ROOT
+from tests.support.network_hosts import Host, join_hosts
 from tests.support.training_runs import WORKER, tensors, words
 from trainer.checkpoints.checkpoint import find_checkpoints
 
@@ -21,8 +22,6 @@ SECONDS = 240
 
 
 THIS_MACHINE = "127.0.0.1"
-HOSTS = {"first": "10.87.0.1", "second": "10.87.0.2"}
-"""Network namespaces with their addresses, joined by a virtual cable."""
 
 
 def train(
@@ -91,49 +90,13 @@ def test_a_run_goes_on_whichever_machine_is_first_and_never_over_another_run(tra
 
 
 @pytest.fixture
-def hosts() -> Iterator[list[list[str]]]:
-    """The words that run a command on each of two hosts with a network of their own."""
-    ip = shutil.which("ip")
-    names = [f"bertdata-{os.getpid()}-{name}" for name in HOSTS]
-    made = list[str]()
-
-    def run(*words: str) -> None:
-        done = subprocess.run([str(ip), *words], capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"this machine allows no network namespaces: {done.stderr.strip()}")
-
-    if ip is None:
-        pytest.skip("no ip command")
-    try:
-        for name in names:
-            run("netns", "add", name)
-            made.append(name)
-        run(
-            "link",
-            "add",
-            "cable",
-            "netns",
-            names[0],
-            "type",
-            "veth",
-            "peer",
-            "name",
-            "cable",
-            "netns",
-            names[1],
-        )
-        for name, address in zip(names, HOSTS.values(), strict=True):
-            run("-n", name, "addr", "add", f"{address}/24", "dev", "cable")
-            run("-n", name, "link", "set", "cable", "up")
-            run("-n", name, "link", "set", "lo", "up")
-        yield [[ip, "netns", "exec", name] for name in names]
-    finally:
-        for name in made:
-            subprocess.run([ip, "netns", "del", name], check=False)
+def hosts() -> Iterator[dict[str, Host]]:
+    with join_hosts() as joined:
+        yield joined
 
 
 def test_two_hosts_train_over_their_network_and_are_told_where_they_differ(training_set, tmp_path, hosts):
-    network = {"address": HOSTS["first"], "prefixes": hosts}
+    network = {"address": hosts["first"].address, "prefixes": [host.prefix for host in hosts.values()]}
     places = [tmp_path / "first", tmp_path / "second"]
     statuses, said = train([training_set] * 2, places, [], [], **network)
     assert statuses == [0, 0], said
