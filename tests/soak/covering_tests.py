@@ -20,10 +20,12 @@ class CoveringTests:
 
     seconds: duration of each test that passed, with the fixtures that it was the first to need, by its id.
     lines: for each file, the ids of the tests that ran a line, by the number of the line as text.
+    is_complete: False if the time was over before all tests had run.
     """
 
     seconds: dict[str, float]
     lines: dict[str, dict[str, list[str]]]
+    is_complete: bool = True
 
     def find(self, root: Path, file: str, line: int) -> list[str]:
         """Return the tests that run the statement of a line, the quickest first.
@@ -63,6 +65,7 @@ class _Recorder:
         self._end = time.monotonic() + seconds
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
+        self.was_stopped = False
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -74,6 +77,7 @@ class _Recorder:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         if time.monotonic() > self._end:
+            self.was_stopped = True
             item.session.shouldstop = "the time for recording is over"
         self._coverage.switch_context(item.nodeid)
         start = time.monotonic()
@@ -122,7 +126,8 @@ def record_covering_tests(
             for file in wanted
         }
         sound = {name: taken for name, taken in recorder.seconds.items() if name not in recorder.failed}
-        result.write_text(json.dumps(asdict(CoveringTests(seconds=sound, lines=lines))), encoding="utf-8")
+        found = CoveringTests(seconds=sound, lines=lines, is_complete=not recorder.was_stopped)
+        result.write_text(json.dumps(asdict(found)), encoding="utf-8")
         print("failed without any change:", *recorder.failed)
         return int(status)
 

@@ -38,6 +38,8 @@ PATIENCE = 5.0
 START_SECONDS = 180.0
 """Time for the imports on a busy machine, in addition."""
 NOTICED, HANGS, SURVIVED, NOT_RUN = "noticed", "noticed: hangs", "survived", "survived: no test runs it"
+NOT_TRIED = "not tried"
+"""The room's tests were not all recorded, and none of those that were runs the line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +156,8 @@ def try_change(copy: Path, name: str, change: CodeChange, covering: CoveringTest
     finally:
         path.write_bytes(before)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    outcome = {None: HANGS, 0: SURVIVED, 5: NOT_RUN}.get(status, NOTICED)
+    not_run = NOT_RUN if covering.is_complete else NOT_TRIED
+    outcome = {None: HANGS, 0: SURVIVED, 5: not_run}.get(status, NOTICED)
     return Verdict(
         room=name,
         change=str(change),
@@ -195,7 +198,7 @@ def read_results(results: Path) -> list[Verdict]:
 def format_table(verdicts: Iterable[Verdict]) -> list[str]:
     """Return the lines of a table: for each room the numbers of changes by outcome."""
     counts = Counter((verdict.room, verdict.outcome) for verdict in verdicts)
-    outcomes = (NOTICED, HANGS, SURVIVED, NOT_RUN)
+    outcomes = (NOTICED, HANGS, SURVIVED, NOT_RUN, NOT_TRIED)
     lines = [f"| room | changes | {' | '.join(outcomes)} |", "|---|---|" + "---|" * len(outcomes)]
     for room in dict.fromkeys(room for room, _ in counts):
         row = [counts[room, outcome] for outcome in outcomes]
