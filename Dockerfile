@@ -16,3 +16,11 @@ COPY --from=build /wheels /wheels
 RUN pip install --no-cache-dir --constraint /tmp/constraints.txt "$(ls /wheels/*.whl)[gcp,hdf5]"
 # A failed compilation would leave the slow Python engine.
 RUN python -c 'from bertdata import _native; assert _native.available(), _native.why_missing'
+# What is in the image, as a bill of materials (CycloneDX); the program that writes it is not left in the image.
+RUN python -m venv /tmp/tools && /tmp/tools/bin/pip install --no-cache-dir cyclonedx-bom \
+    && /tmp/tools/bin/cyclonedx-py environment "$(command -v python)" --output-reproducible \
+        --output-file /usr/share/bertdata.cdx.json \
+    && rm -rf /tmp/tools
+# Workers need no rights of root. Beam's entry point writes to /tmp and to the user's home.
+RUN useradd --create-home worker
+USER worker

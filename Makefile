@@ -13,7 +13,7 @@ CONSTRAINTS := $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" if (
 TESTS := $(BIN)/python -m pytest -q -n 2 --no-loadscope-reorder
 NATIVE := $(shell find bertdata/_native -name '*.h' -o -name '*.cpp')
 
-.PHONY: setup horovod try-horovod demo test test-thorough soak mutations campaign pins xla gpu check bench bench-fine-tuning bench-continued docs clean
+.PHONY: setup horovod try-horovod demo test test-thorough soak mutations campaign pins wheels xla gpu check bench bench-fine-tuning bench-continued docs clean
 setup: $(READY)
 
 # A command whose output goes to the log; where it fails, the log's end is shown.
@@ -102,6 +102,11 @@ pins: $(READY)
 	$(BIN)/python -m pip install --quiet uv
 	bash tools/pin.sh $(BIN)/uv
 
+# dist/: a source package, a wheel for each Python of this machine, tried in an environment of its own, and what is in it.
+wheels: $(READY)
+	$(BIN)/python -m pip install --quiet build cyclonedx-bom
+	bash tools/wheels.sh $(CURDIR)/$(BIN)/python
+
 # Peers that only benchmarks need. --no-deps: their requirements are installed, TensorFlow as tensorflow-cpu.
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt nanotoken tensorflow-text tiktoken
@@ -119,4 +124,4 @@ bench-continued: $(READY)
 	$(BIN)/python -m benchmarks.continued
 
 clean:
-	rm -rf $(VENV) .venv-xla build site .soak *.egg-info demo-output bench-output gpu-output bertdata/_native/*.so
+	rm -rf $(VENV) .venv-xla build dist site .soak *.egg-info demo-output bench-output gpu-output bertdata/_native/*.so

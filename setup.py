@@ -24,6 +24,9 @@ EXTRAS = {
     "dask": ["apache-beam[dask]>=2.60"],
     "gcp": ["apache-beam[gcp]>=2.60", "gcsfs>=2023.6"],
     "train": ["torch>=2.6", "numpy", "safetensors>=0.4", "cramjam>=2.8"],  # cramjam: Snappy
+    # trainer/model/fp8.py calls a function that is not part of torchao's public interface, so a new version
+    # must be tested before it is allowed here.
+    "fp8": ["torchao>=0.18,<0.19"],
     "pictures": ["matplotlib>=3.8"],
     "report": ["jinja2>=3.1", "matplotlib>=3.8"],
     "tensorboard": ["tensorboard>=2.15"],
@@ -31,6 +34,8 @@ EXTRAS = {
     "mllog": ["mlperf-logging>=4"],
     "vocab": ["tokenizers>=0.20,<0.24", "sentencepiece>=0.2,<0.3"],
     "chinese": ["jieba==0.42.1"],
+    # model-signing imports OpenSSL, which its own requirements do not name.
+    "trust": ["model-signing>=1.1", "pyopenssl>=24", "mlcroissant>=1.1", "in-toto-attestation>=0.9.3"],
     "gcs": ["gcsfs>=2023.6"],
     "s3": ["s3fs>=2023.6"],
 }
@@ -46,6 +51,7 @@ EXTRAS["dev"] = [
     *EXTRAS["beam"],
     *EXTRAS["chinese"],
     *EXTRAS["dask"],
+    *EXTRAS["fp8"],
     *EXTRAS["gcp"],
     *EXTRAS["mds"],
     *EXTRAS["mllog"],
@@ -53,6 +59,7 @@ EXTRAS["dev"] = [
     *EXTRAS["report"],
     *EXTRAS["tensorboard"],
     *EXTRAS["train"],
+    *EXTRAS["trust"],
     *EXTRAS["vocab"],
     *EXTRAS["wandb"],
     *EXTRAS["wiki"],

@@ -1,11 +1,15 @@
 """A pretended H100, for which torch's compiler generates kernels on a machine without a GPU.
 
-The kernels are never run.
+The kernels are never run. PyTorch may be a build for processors, if Triton and a C++ compiler are installed.
 """
 
+import os
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -52,6 +56,32 @@ class Generated(Exception):
     """
 
 
+_DEVICE_GUARD = """
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+C10_REGISTER_GUARD_IMPL(CUDA, c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::CUDA>)
+"""
+"""C++ code of a device guard, the object by which PyTorch chooses the current GPU. This one does nothing."""
+
+
+@cache
+def load_device_guard() -> None:
+    """Let a build of PyTorch for processors accept tensors without memory on a GPU.
+
+    A build for CUDA has a device guard for GPUs already.
+    """
+    if torch.version.cuda is not None:
+        return
+    from torch.utils.cpp_extension import include_paths, library_paths
+
+    with TemporaryDirectory() as place:
+        source, library = Path(place, "guard.cpp"), Path(place, "guard.so")
+        source.write_text(_DEVICE_GUARD, encoding="ascii")
+        folders = [f"-I{path}" for path in include_paths()] + [f"-L{path}" for path in library_paths()]
+        command = [os.environ.get("CXX", "c++"), "-std=c++20", "-shared", "-fPIC", str(source), *folders]
+        subprocess.run([*command, "-lc10", "-o", str(library)], check=True)
+        torch.ops.load_library(library)
+
+
 @contextmanager
 def pretend_card(keep: Callable[[Any], None]) -> Iterator[None]:
     """Context manager in which torch's code generator Inductor works for the pretended GPU.
@@ -59,6 +89,8 @@ def pretend_card(keep: Callable[[Any], None]) -> Iterator[None]:
     keep: function that is called with Inductor's graph after the code is generated. The code is not loaded.
     """
     import triton
+
+    load_device_guard()
     from torch._dynamo.device_interface import CudaInterface
     from torch._inductor.graph import GraphLowering
 
@@ -118,10 +150,16 @@ def move_to_card(graph: torch.fx.GraphModule) -> None:
     graph.recompile()
 
 
-def compile_for_card(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+def compile_for_card(
+    graph: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    wrap: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda run: run,
+) -> Any:
     """Backend for torch.compile that lets Inductor generate code for the pretended GPU.
 
     The function that it returns computes nothing. It returns tensors of the right shapes.
+    wrap: function that gets the function of each pass directly after its code has been generated, and returns
+        the function to call in its place.
     """
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
@@ -141,8 +179,9 @@ def compile_for_card(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
             """Return empty tensors with the shapes of the outputs."""
             return tree_map_only(Tensor, lambda one: one.new_empty_strided(one.shape, one.stride()), kept)
 
-        run._boxed_call = True  # type: ignore[attr-defined]
-        return run
+        wrapped = wrap(run)
+        wrapped._boxed_call = True  # type: ignore[attr-defined]
+        return wrapped
 
     return compile_fx(graph, inputs, inner_compile=compile_pass)
 

@@ -1,6 +1,6 @@
 """Estimate of the trainer's speed on an H100 without having one, from the code that is generated for it.
 
-``python -m benchmarks.pretended_h100`` needs a CUDA build of PyTorch and Triton, but no GPU. It prints kernel
+``python -m benchmarks.pretended_h100`` needs Triton and a C++ compiler, but no GPU. It prints kernel
 launches, bytes moved and expected times. The model is traced on the processor with tensors without memory,
 because autograd would ask a GPU for its streams. Then the graphs are moved to a pretended GPU, for which
 Inductor, the code generator of torch's compiler, generates kernels.
@@ -17,6 +17,7 @@ kernels are assumed to reach the share BANDWIDTH of the memory's bandwidth.
 import os
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 from unittest.mock import patch
@@ -222,8 +223,8 @@ def estimate_seconds(batch: FlatBatch, count: KernelCounts) -> float:
 
 def main() -> int:
     """Print the figures of both phases. Returns the exit status."""
-    if torch.version.cuda is None:
-        print("benchmarks.pretended_h100: needs a build of torch for CUDA, with Triton", file=sys.stderr)
+    if find_spec("triton") is None:
+        print("benchmarks.pretended_h100: needs Triton: pip install triton", file=sys.stderr)
         return 2
     print("| phase | | launches | GB moved | GB but products and attention | ms | sequences/s |")
     print("|---|---|---|---|---|---|---|")

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from bertdata.steps.create import create
     from bertdata.steps.extract import extract
     from bertdata.steps.find_date import find_date
+    from bertdata.steps.lineage import lineage
     from bertdata.steps.open_dataset import open_dataset
     from bertdata.steps.pack import pack
+    from bertdata.steps.rebuild import rebuild
     from bertdata.steps.segment import segment
     from bertdata.steps.show import show
+    from bertdata.steps.sign import sign
     from bertdata.steps.stats import stats
     from bertdata.steps.train_vocab import train_vocab
     from bertdata.steps.verify import verify
@@ -38,11 +41,14 @@ __all__ = [
     "errors",
     "extract",
     "find_date",
+    "lineage",
     "open_dataset",
     "pack",
+    "rebuild",
     "report",
     "segment",
     "show",
+    "sign",
     "stats",
     "train_vocab",
     "verify",
@@ -66,8 +72,11 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             return import_module("bertdata.errors")
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        module = _MODULES.get(name, f"bertdata.steps.{name}")
-        found = globals()[name] = getattr(import_module(module), name)
+        found = getattr(import_module(_MODULES.get(name, f"bertdata.steps.{name}")), name)
+        if not isinstance(found, type):
+            # The command line calls the same functions, whose errors name its flags.
+            found = import_module("bertdata.steps.argument_names").name_arguments(found)
+        globals()[name] = found
         return found
 
 

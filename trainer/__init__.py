@@ -33,7 +33,8 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
 
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(f"trainer.functions.{name}"), name)
+        function = getattr(import_module(f"trainer.functions.{name}"), name)
+        found = globals()[name] = import_module("trainer.functions.keys").name_keys(function)
         return found
 
 

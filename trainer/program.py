@@ -25,11 +25,10 @@ def main(arguments: list[str] | None = None) -> int:
     arguments: the words after ``python -m trainer``. None: those of this process.
     """
     words = expand_words(sys.argv[1:] if arguments is None else arguments)
-    interrupted = "interrupted; --resume continues from the last checkpoint"
     return run_to_exit_status(
         "trainer",
         lambda: _run_command(words),
-        interrupted=interrupted,
+        interrupted="interrupted",
         place=_make_rank_prefix(),
         has_parser=False,
     )

@@ -29,6 +29,7 @@ from bertdata.errors import InputError
 from bertdata.io.file_check import FileEntry
 from bertdata.io.file_identity import check_all_unchanged
 from bertdata.sources.kinds import ESCAPED_ARTICLES, SOURCE_KINDS
+from bertdata.text.directory import read_input_md5s
 from bertdata.text.languages import list_unsplit_notes
 from bertdata.text.manifest import make_text_input
 from bertdata.text.numbered_piece import NumberedPiece
@@ -386,8 +387,9 @@ class FinishRecords(beam.DoFn):  # type: ignore[misc]
         check_all_unchanged(
             identity._replace(md5=one.md5) for identity, one in zip(plan.identities, inputs, strict=True)
         )
+        before = read_input_md5s(self._text.commit.directory)
         manifest = self._text.finish(inputs, parts, release=False, unprotected=self._count_unprotected())
-        report_counts(self._text.commit.directory, manifest)
+        report_counts(self._text.commit.directory, manifest, before)
         for note in list_unsplit_notes(unsplit):
             _LOGGER.warning("%s", note)
         yield self._text.commit.directory

@@ -9,20 +9,34 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import apache_beam as beam
 
 from beam_pipelines.report.counters import add_to_counters, add_to_distributions
 from beam_pipelines.report.errors import add_path_to_errors
-from bertdata.build.shard_task import Target, TaskPlan, run_task
+from bertdata.build.large_document import make_large_document_warning
+from bertdata.build.shard_task import Target, TaskPlan, TaskResult, run_task
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
-from bertdata.dataset.provenance import NO_PROVENANCE, Provenance
+from bertdata.dataset.provenance import NO_PROVENANCE, Provenance, add_vocabulary_manifest
 
-Entry = InputEntry | ShardEntry | SkippedEntry | Provenance
+
+class LargestDocument(NamedTuple):
+    """Size of the largest document in the text of a task.
+
+    tokens: number of its tokens.
+    """
+
+    tokens: int
+
+
+Entry = InputEntry | ShardEntry | SkippedEntry | Provenance | LargestDocument
 NumberedEntry = tuple[int, Entry]
 """Pair of the number of a dataset that the run makes, and something that the dataset's manifest is made from.
 
-The second item is a manifest entry, or the manifests of the text parts.
+The second item is a manifest entry, the manifests of the text parts, or the size of a task's largest
+document, from which only a warning is made.
 """
 
 ONE_AT_A_TIME = threading.Lock()
@@ -93,9 +107,20 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
         add_to_counters(count_shards(shards, result.kept))
         add_to_distributions(list_part_values(result.entries[0][0], seconds))
         add_to_distributions(list_shard_values(shards))
+        yield from list_largest_document(result)
         for number, (part_entry, made) in enumerate(result.entries):
             yield number, part_entry
             yield from ((number, shard) for shard in made)
+
+
+def list_largest_document(result: TaskResult) -> Iterator[NumberedEntry]:
+    """Yield the size of the task's largest document for the first dataset of the run, unless all shards were
+    kept.
+
+    The other datasets are the further phases, which are made of the same text.
+    """
+    if result.largest_document is not None:
+        yield 0, LargestDocument(result.largest_document)
 
 
 def count_part(part: InputEntry | SkippedEntry) -> dict[str, int]:
@@ -198,6 +223,9 @@ class WriteManifest(beam.DoFn):  # type: ignore[misc]
     def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:
         self._targets = targets
         self._vocabulary = vocabulary
+        # Workers on other machines get the vocabulary, but not the manifest beside it, which is read here.
+        md5 = targets[0].dataset.plan.settings.vocabulary["md5"]
+        self._beside = add_vocabulary_manifest(NO_PROVENANCE, str(vocabulary), md5).vocabulary
 
     def process(self, gathered: tuple[int, Iterable[Entry]]) -> Iterator[str]:
         """Write the manifest of one dataset.
@@ -205,12 +233,19 @@ class WriteManifest(beam.DoFn):  # type: ignore[misc]
         gathered: the dataset's number, and what its manifest is made from.
         """
         number, entries = gathered[0], list(gathered[1])
-        dataset = self._targets[number].dataset
+        target = self._targets[number]
+        dataset, inputs = target.dataset, [entry for entry in entries if isinstance(entry, InputEntry)]
+        warnings = dataset.list_changed_inputs(inputs)
+        cited = next((entry for entry in entries if isinstance(entry, Provenance)), NO_PROVENANCE)
         dataset.finish(
-            [entry for entry in entries if isinstance(entry, InputEntry)],
+            inputs,
             [entry for entry in entries if isinstance(entry, ShardEntry)],
             [entry for entry in entries if isinstance(entry, SkippedEntry)],
             vocabulary=self._vocabulary,
-            provenance=next((entry for entry in entries if isinstance(entry, Provenance)), NO_PROVENANCE),
+            provenance=replace(cited, vocabulary=self._beside),
         )
+        largest = max((entry.tokens for entry in entries if isinstance(entry, LargestDocument)), default=None)
+        warning = make_large_document_warning(largest, inputs, target.settings.max_seq_length)
+        for one in [*warnings, *([] if warning is None else [warning])]:
+            _LOGGER.warning("%s", one)
         yield dataset.directory

@@ -22,6 +22,7 @@ from beam_pipelines.stages.shards import (
     NumberedEntry,
     count_part,
     count_shards,
+    list_largest_document,
     list_part_values,
     list_shard_values,
 )
@@ -239,5 +240,6 @@ class MakeShuffledShard(beam.DoFn):  # type: ignore[misc]
             result = run_task(task)
         add_to_counters(count_shards(result.shards, result.kept))
         add_to_distributions(list_shard_values(result.shards))
+        yield from list_largest_document(result)
         for target, (_, shards) in enumerate(result.entries):
             yield from ((target, shard) for shard in shards)

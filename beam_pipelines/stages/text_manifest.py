@@ -1,15 +1,16 @@
 """The stage that writes the manifest of the text parts when all parts are written."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import apache_beam as beam
 
 from beam_pipelines.report.counters import add_to_counters
 from beam_pipelines.stages.text_stage import TextStage
 from bertdata.dataset.provenance import Provenance
+from bertdata.io.changed_inputs import make_changed_warnings
 from bertdata.io.file_check import FileEntry
-from bertdata.text.directory import count_warnings
+from bertdata.text.directory import count_warnings, read_input_md5s
 from bertdata.text.manifest import TextInput, TextManifest, make_text_input
 from bertdata.text.mlperf import MlperfText
 from bertdata.text.nvidia import NvidiaText
@@ -62,14 +63,16 @@ class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
         )
 
 
-def report_counts(directory: str, manifest: TextManifest) -> None:
-    """Add to Beam's counters the counts of the whole run, and log warnings about these counts.
+def report_counts(directory: str, manifest: TextManifest, before: Mapping[str, str]) -> None:
+    """Add to Beam's counters the counts of the whole run, and log warnings about these counts and the inputs.
 
     directory: directory of the text parts, for the messages.
+    before: md5 of each input by name, in the manifest that the directory had before this run.
     """
     counts = manifest.counts
     add_to_counters({f"text_{name}": getattr(counts, name) or 0 for name in RUN_COUNTERS})
-    for warning in count_warnings(directory, counts):
+    now = {entry.name: entry.md5 for entry in manifest.inputs}
+    for warning in (*make_changed_warnings(directory, before, now), *count_warnings(directory, counts)):
         _LOGGER.warning("%s", warning)
 
 
@@ -91,6 +94,7 @@ class FinishText(beam.DoFn):  # type: ignore[misc]
         files = [entry for entry in entries if isinstance(entry, FileEntry)]
         inputs = dict(entry for entry in entries if not isinstance(entry, FileEntry))
         ordered = [inputs[number] for number in sorted(inputs)]
+        before = read_input_md5s(self._text.commit.directory)
         manifest = self._text.finish(ordered, files, release=False)
-        report_counts(self._text.commit.directory, manifest)
+        report_counts(self._text.commit.directory, manifest, before)
         yield Provenance(parts=manifest.dump(), articles=self._text.plan.articles)

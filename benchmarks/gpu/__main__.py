@@ -6,6 +6,7 @@ each step is in FOLDER/logs. docs/devices.md describes the stages.
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -19,6 +20,10 @@ from benchmarks.gpu.summary import summarise
 
 CONTEXT_SECONDS = 120.0
 """Seconds in which the device must answer. After them it counts as missing."""
+
+
+PROCESSES = max(1, min(8, (os.cpu_count() or 1) // 2))
+"""Number of processes that run the tests, if the command line does not say."""
 
 
 def main(words: list[str] | None = None) -> int:
@@ -99,7 +104,7 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", default="gpu-output", metavar="FOLDER")
     parser.add_argument("--only", default="", metavar="STEP;STEP", help="steps of the stages to run")
     parser.add_argument("--small", action="store_true", help="tiny sizes on a GPU too")
-    parser.add_argument("--processes", type=int, default=4, help="those that run the tests")
+    parser.add_argument("--processes", type=int, default=PROCESSES, help="those that run the tests")
     return parser
 
 

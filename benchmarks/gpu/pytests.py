@@ -1,36 +1,47 @@
 """The step that runs the project's GPU tests in several processes."""
 
+import re
 import subprocess
 import sys
-from pathlib import Path
-from xml.etree import ElementTree
 
 from benchmarks.corpus import ROOT
 from benchmarks.gpu.figures import Figures
+from benchmarks.gpu.runner import kill_tree
 from benchmarks.gpu.sizes import Sizes
 
 ON_A_PROCESSOR = ("tests/trainer/devices", "tests/trainer/model/test_model.py")
 """Tests that are run in place of those marked ``gpu`` in a rehearsal on a processor."""
 
 
-def run_tests(figures: Figures, sizes: Sizes, processes: int) -> None:
+def run_tests(figures: Figures, sizes: Sizes, processes: int, limit: float) -> None:
     """Run the tests and write how many passed, failed and were skipped. Exit with status 1 if a test failed.
 
-    pytest's report is written to OUT/tests.xml.
+    If the tests do not end in time, those that have ended are counted. pytest's output is written to
+    OUT/tests.txt.
+    processes: number of processes that run the tests.
+    limit: time limit of the tests in seconds.
     """
-    report = figures.folder / "tests.xml"
-    report.unlink(missing_ok=True)
     chosen = (
         ["-m", "gpu", *find_gpu_modules()]
         if sizes.device == "cuda"
         else ["-m", "not thorough", *ON_A_PROCESSOR]
     )
-    words = ["-n", str(processes), "--dist=worksteal", "-v", f"--junitxml={report}", *chosen]
-    done = subprocess.run([sys.executable, "-m", "pytest", *words], cwd=ROOT, check=False)
-    for name, count in count_outcomes(report).items():
+    command = [sys.executable, "-m", "pytest", "-n", str(processes), "--dist=worksteal", "-v", *chosen]
+    output = figures.folder / "tests.txt"
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            ended = f"ended with exit status {process.wait(limit)}"
+        except subprocess.TimeoutExpired:
+            ended = f"did not end within {limit:.0f} s"
+        finally:
+            kill_tree(process)
+    for name, count in count_outcomes(output.read_text(encoding="utf-8", errors="replace")).items():
         figures.add(name, count, "tests")
-    if done.returncode:
-        raise SystemExit(f"pytest ended with exit status {done.returncode}; see the .out file of this step")
+    if process.returncode:
+        raise SystemExit(f"pytest {ended}; see {output.name}")
 
 
 def find_gpu_modules() -> list[str]:
@@ -42,13 +53,14 @@ def find_gpu_modules() -> list[str]:
     return [str(path) for path in found if "pytest.mark.gpu" in path.read_text(encoding="utf-8")]
 
 
-def count_outcomes(report: Path) -> dict[str, int]:
-    """Return how many tests passed, failed and were skipped, from pytest's report."""
-    suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
-    all_of = {name: sum(int(suite.get(name, 0)) for suite in suites) for name in ("tests", "skipped")}
-    failed = sum(int(suite.get(name, 0)) for suite in suites for name in ("failures", "errors"))
+def count_outcomes(output: str) -> dict[str, int]:
+    """Return how many tests have passed, failed and been skipped so far.
+
+    output: what pytest has written with -v in several processes, a line for each test that has ended.
+    """
+    words = re.findall(r"^\[gw\d+\] \[ *\d+%\] ([A-Z]+) ", output, re.MULTILINE)
     return {
-        "passed": all_of["tests"] - all_of["skipped"] - failed,
-        "failed": failed,
-        "skipped": all_of["skipped"],
+        "passed": words.count("PASSED") + words.count("XFAIL"),
+        "failed": words.count("FAILED") + words.count("ERROR") + words.count("XPASS"),
+        "skipped": words.count("SKIPPED"),
     }

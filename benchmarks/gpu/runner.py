@@ -13,11 +13,15 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from benchmarks.gpu.figures import Figures
+from benchmarks.gpu.figures import Figures, file_size, read_figures
+from benchmarks.gpu.summary import summarise
 from benchmarks.processes import list_descendants
 
 AT_ONCE = 4
 """Number of steps that may run at the same time."""
+
+STARTED = "BERTDATA_BENCHMARK_STARTED"
+"""Environment variable with the time at which the process of a step was started, in seconds since 1970."""
 
 TAIL_LINES = 6
 """Number of lines of a failed step's error output that are shown in the summary and in the figures file."""
@@ -101,9 +105,13 @@ def run_step(step: BenchmarkStep, figures: Figures, left: float) -> bool:
     logs.mkdir(parents=True, exist_ok=True)
     log = logs / f"{figures.stage}-{step.name.replace(' ', '-').replace('/', '-')}"
     limit, start = min(step.seconds, left), time.monotonic()
+    before = file_size(figures.folder)
     status, code = run_process(step, log, limit)
     seconds = time.monotonic() - start
     _print_line(f"{title}: {status} in {seconds:.0f} s")
+    added = read_figures(figures.folder, before)
+    for line in summarise(one for one in added if one["step"] == step.name)[1:]:
+        _print_line(line)
     if status == "done":
         figures.add_end(status, seconds, log=log.name)
         return True
@@ -127,7 +135,7 @@ def run_process(step: BenchmarkStep, log: Path, limit: float) -> tuple[str, int]
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
-            env={**os.environ, **step.environment},
+            env={**os.environ, **step.environment, STARTED: str(time.time())},
             start_new_session=True,
         )
         try:

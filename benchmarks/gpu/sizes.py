@@ -90,7 +90,7 @@ FULL = Sizes(
         "modernbert 8192": make_modernbert_phase(8192, 2457, 4),
     },
     accumulation=8,
-    updates=12,
+    updates=6,
     seconds=0.4,
     copy_bytes=2**31,
     tokens=29_696,

@@ -1,6 +1,7 @@
-"""The stages of tests and measurements: their steps, the most important first, and their time limits.
+"""The stages of tests and measurements in the order of their worth: their steps and their time limits.
 
-Every stage takes less than 10 minutes.
+Every stage takes less than 10 minutes. The first five stages share 10 minutes, because a GPU is often lent
+for a quarter of an hour. Their steps are ordered by worth too.
 """
 
 import json
@@ -51,6 +52,10 @@ TINY_ON_A_GPU: dict[str, list[str]] = {
 }
 
 
+_REHEARSAL_SECONDS = 590.0
+"""Time limit in seconds of each step on a processor, where other work may slow it down."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StageSettings:
     """Settings that all steps share.
@@ -99,8 +104,111 @@ class StageSettings:
         return self.device == "cpu"
 
 
+def tests(plan: StageSettings) -> BenchmarkStage:
+    """Return the stage that runs the tests marked ``gpu``. In a rehearsal it runs the devices' tests."""
+    seconds = _REHEARSAL_SECONDS if plan.on_processor else 140.0
+    step = plan.call(
+        "tests", "pytest", "pytests.run_tests", seconds, 30, processes=plan.processes, limit=seconds - 10
+    )
+    return BenchmarkStage(name="tests", seconds=seconds, steps=[step])
+
+
+def phase2(plan: StageSettings) -> BenchmarkStage:
+    """Return the stage of BERT-Large in phase 2: this trainer as shipped, and transformers' model."""
+    steps = [
+        _measure_updates(plan, "phase2", "as shipped", 80, "phase2"),
+        _measure_peer(plan, "phase2", "peer", 100, "phase2", divide=_halve(plan)),
+    ]
+    return BenchmarkStage(name="phase2", seconds=130, steps=steps)
+
+
+def modernbert(plan: StageSettings) -> BenchmarkStage:
+    """Return the stage of ModernBERT base: this trainer with both lengths of its recipe, and transformers'
+    model.
+
+    transformers' model is measured with the first length only, with its head on masked words, as fast as it
+    can be.
+    """
+    name, short, long = "modernbert", "modernbert 1024", "modernbert 8192"
+    steps = [
+        _measure_updates(plan, name, "1,024 ids", 60, short),
+        _measure_peer(plan, name, "peer, 1,024 ids, head on masked words", 80, short, masked_only=True),
+        _measure_updates(plan, name, "8,192 ids", 60, long),
+    ]
+    return BenchmarkStage(name=name, seconds=115, steps=steps)
+
+
+def fp8(plan: StageSettings) -> BenchmarkStage:
+    """Return the stage of BERT-Large in FP8, next to bf16. The stage phase2 has measured phase 2 in bf16."""
+    name, keys = "fp8", dict[str, Any](precision="fp8")
+    if plan.on_processor:
+        keys |= {"fp8_emulation": True}
+    if plan.small:
+        keys |= {"num_hidden_layers": 3}  # the first and the last layer stay in bf16
+    steps = [
+        _measure_updates(plan, name, "phase 1 in FP8", 70, "phase1", keys=keys),
+        _measure_updates(plan, name, "phase 2 in FP8", 80, "phase2", keys=keys),
+        _measure_updates(plan, name, "phase 1 in bf16", 60, "phase1"),
+    ]
+    return BenchmarkStage(name=name, seconds=120, steps=steps)
+
+
+def profile(plan: StageSettings) -> BenchmarkStage:
+    """Return the stage that finds how long the kernels of each type take.
+
+    torch's compiler takes most graphs from its cache on the disk, if the stages above have run before.
+    """
+
+    def kernels(step: str, phase: str) -> BenchmarkStep:
+        """Return a step that measures the kernels of an update.
+
+        phase: name of the configuration.
+        """
+        return plan.call("profile", step, "updates.measure_kernels", 60, 20, phase=phase)
+
+    steps = [
+        kernels("phase 2", "phase2"),
+        kernels("ModernBERT, 1,024 ids", "modernbert 1024"),
+        plan.call("profile", "ceiling", "ceiling.measure_products", 40, 15),
+        kernels("phase 1", "phase1"),
+    ]
+    return BenchmarkStage(name="profile", seconds=95, steps=steps)
+
+
+def _measure_updates(
+    plan: StageSettings, stage: str, step: str, seconds: float, phase: str, **options: Any
+) -> BenchmarkStep:
+    """Return a step that measures updates of this trainer.
+
+    seconds: time limit of the step.
+    phase: name of the configuration.
+    options: further arguments of the function ``measure_updates``.
+    """
+    return plan.call(stage, step, "updates.measure_updates", seconds, 30, phase=phase, **options)
+
+
+def _measure_peer(
+    plan: StageSettings, stage: str, step: str, seconds: float, phase: str, **options: Any
+) -> BenchmarkStep:
+    """Return a step that measures updates of transformers' model.
+
+    seconds: time limit of the step.
+    phase: name of the configuration.
+    options: further arguments of the function ``measure_transformers``.
+    """
+    return plan.call(stage, step, "peer.measure_transformers", seconds, 30, phase=phase, **options)
+
+
+def _halve(plan: StageSettings) -> int:
+    """Return the number by which micro-batches of phase 2 are divided if they need much memory.
+
+    Padded rows and transformers' model need smaller micro-batches than this trainer's flat batches.
+    """
+    return 1 if plan.small else 2
+
+
 def smoke(plan: StageSettings) -> BenchmarkStage:
-    """Return the first stage: what the device can do, and whether a tiny model trains with all its features.
+    """Return the stage of what the device can do, and of a tiny model that trains with all features.
 
     The features are each precision and each kernel.
     """
@@ -133,75 +241,18 @@ def phase1(plan: StageSettings) -> BenchmarkStage:
             "phase1", step, "optimiser.measure_optimiser", seconds, 20, phase="phase1", fused=fused
         )
 
-    *most, last = _make_phase_steps(plan, "phase1", smaller=1)
-    steps = [*most, optimiser("LAMB fused", 45, True), last, optimiser("LAMB compiled", 200, False)]
-    return BenchmarkStage(name="phase1", seconds=420, steps=steps)
-
-
-def phase2(plan: StageSettings) -> BenchmarkStage:
-    """Return the stage of BERT-Large in phase 2: this trainer and transformers' model.
-
-    Padded rows and transformers' model need smaller micro-batches than this trainer's flat batches.
-    """
-    return BenchmarkStage(
-        name="phase2", seconds=420, steps=_make_phase_steps(plan, "phase2", smaller=1 if plan.small else 2)
-    )
-
-
-def _make_phase_steps(plan: StageSettings, name: str, smaller: int) -> list[BenchmarkStep]:
-    """Return the steps that both phases of BERT-Large have.
-
-    smaller: number by which the size of micro-batches is divided for steps that need much memory.
-    """
-
-    def updates(step: str, seconds: float, needs: float = 30.0, **options: Any) -> BenchmarkStep:
-        """Return a step that measures updates of this trainer."""
-        return plan.call(name, step, "updates.measure_updates", seconds, needs, phase=name, **options)
-
-    def peer(step: str, **options: Any) -> BenchmarkStep:
-        """Return a step that measures updates of transformers' model."""
-        return plan.call(
-            name, step, "peer.measure_transformers", 170, 30, phase=name, divide=smaller, **options
-        )
-
-    return [
-        plan.call(name, "ceiling", "ceiling.measure_products", 60),
-        updates("as shipped", 200, profile=True),
-        peer("peer"),
-        updates("eager", 60, keys={"compile": False}),
-        updates("rows", 90, keys={"rows": True}, divide=smaller),
-        peer("peer, head on masked words", masked_only=True),
-    ]
-
-
-def modernbert(plan: StageSettings) -> BenchmarkStage:
-    """Return the stage of ModernBERT base: this trainer with both lengths of its recipe, and transformers'
-    model.
-
-    transformers' model is measured with the first length only.
-    """
-
-    def call(step: str, function: str, length: int, **options: Any) -> BenchmarkStep:
-        """Return a step of this stage.
-
-        length: number of tokens of a sequence.
-        """
-        return plan.call("modernbert", step, function, 120, 30, phase=f"modernbert {length}", **options)
-
+    name = "phase1"
     steps = [
-        plan.call("modernbert", "ceiling", "ceiling.measure_products", 60),
-        call("1,024 ids", "updates.measure_updates", 1024, profile=True),
-        call("8,192 ids", "updates.measure_updates", 8192, profile=True),
-        call("peer, 1,024 ids, head on masked words", "peer.measure_transformers", 1024, masked_only=True),
-        call("peer, 1,024 ids", "peer.measure_transformers", 1024),
+        plan.call(name, "ceiling", "ceiling.measure_products", 60),
+        _measure_updates(plan, name, "as shipped", 120, name),
+        _measure_peer(plan, name, "peer", 150, name),
+        _measure_updates(plan, name, "eager", 60, name, keys={"compile": False}),
+        _measure_updates(plan, name, "rows", 90, name, keys={"rows": True}),
+        optimiser("LAMB fused", 45, True),
+        _measure_peer(plan, name, "peer, head on masked words", 150, name, masked_only=True),
+        optimiser("LAMB compiled", 200, False),
     ]
-    return BenchmarkStage(name="modernbert", seconds=420, steps=steps)
-
-
-def tests(plan: StageSettings) -> BenchmarkStage:
-    """Return the stage that runs the tests marked ``gpu``. In a rehearsal it runs the devices' tests."""
-    step = plan.call("tests", "pytest", "pytests.run_tests", 480, 30, processes=plan.processes)
-    return BenchmarkStage(name="tests", seconds=480, steps=[step])
+    return BenchmarkStage(name=name, seconds=420, steps=steps)
 
 
 def extra(plan: StageSettings) -> BenchmarkStage:
@@ -231,19 +282,21 @@ def options(plan: StageSettings) -> BenchmarkStage:
             if plan.on_processor and "device_options" in keys:
                 absent.append((step, NOT_HERE))
                 continue
-            smaller = 2 if phase == "phase2" and keys.get("rows") and not plan.small else 1
-            given = {"phase": phase, "keys": keys, "divide": smaller}
-            steps.append(plan.call("options", step, "updates.measure_updates", 120, 30, **given))
+            smaller = _halve(plan) if phase == "phase2" and keys.get("rows") else 1
+            steps.append(_measure_updates(plan, "options", step, 120, phase, keys=keys, divide=smaller))
+    peer = "phase2 peer, head on masked words"
+    steps.append(_measure_peer(plan, "options", peer, 150, "phase2", divide=_halve(plan), masked_only=True))
     return BenchmarkStage(name="options", seconds=570, steps=steps, absent=absent)
 
 
 STAGES: dict[str, Callable[[StageSettings], BenchmarkStage]] = {
-    made.__name__: made for made in (smoke, phase1, phase2, modernbert, tests, extra, options)
+    made.__name__: made for made in (tests, phase2, modernbert, fp8, profile, phase1, smoke, extra, options)
 }
-_REHEARSAL_SECONDS = 590.0
-"""Time limit in seconds of each step on a processor, where other work may slow it down."""
 
-USUAL: Sequence[str] = ("smoke", "phase1", "phase2", "modernbert", "tests", "extra")
+FIRST: Sequence[str] = ("tests", "phase2", "modernbert", "fp8", "profile")
+"""The stages that share ten minutes."""
+
+USUAL: Sequence[str] = (*FIRST, "phase1", "smoke", "extra")
 """The stages that run if the command line does not name any."""
 
 

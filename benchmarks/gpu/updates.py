@@ -1,8 +1,10 @@
 """Speed of the trainer's updates, with the keys of a configuration that comes with it or with other keys."""
 
+import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import torch
 from benchmarks.gpu.clock import add_peak_memory, time_call
 from benchmarks.gpu.figures import NOT_HERE, Figures, find_value
 from benchmarks.gpu.kernels import KINDS, sum_times_by_type
+from benchmarks.gpu.runner import STARTED
 from benchmarks.gpu.sizes import Sizes
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import DEFAULT_OBJECTIVE, ShardLayout
@@ -65,7 +68,6 @@ def measure_updates(
     phase: str,
     keys: dict[str, Any] | None = None,
     divide: int = 1,
-    profile: bool = False,
 ) -> None:
     """Measure the updates of a phase: their speed, their share of the device's limits, and their memory.
 
@@ -73,35 +75,81 @@ def measure_updates(
     keys: configuration keys to replace. None: no keys are replaced.
     divide: number by which the size of micro-batches is divided. The number of micro-batches is multiplied by
         it, so an update has the same examples.
-    profile: True to measure the time of the GPU's kernels too.
     """
-    config = sizes.config(phase, **keys or {})
-    size = (config.update.batch_size or 1) // divide
-    accumulation = sizes.accumulation * divide
-    config = config.changed(batch_size=size)
-    data = make_phase_data(config, sizes.phases[phase].fill)
-    runtime = open_runtime(config).changed(config, data)
-    shape = find_model_config(config, data)
-    training = Training(runtime, make_model(runtime, shape), make_initial_state(config, shape, data.digest))
-    drawn = draw_updates(data, runtime, size, accumulation, WARM_UP + sizes.updates + 1)
-
-    def make(update: Update) -> None:
-        """Make an update."""
-        training.update([update])
-        training.advance(update.position, size * len(update.batches))
-
+    prepared = PreparedUpdates.prepare(sizes, phase, WARM_UP + sizes.updates, keys or {}, divide)
+    drawn, make = prepared.drawn, prepared.make
     first = {batch.input_ids.shape: batch for update in drawn for batch in update.batches}
     for batch in first.values():
         seconds = time_call(lambda: make(Update([batch], drawn[0].position)), sizes.device)  # noqa: B023
         figures.add("first micro-batch of a shape", seconds, "s", tokens=batch.input_ids.numel())
-    *timed, last = drawn[WARM_UP:]
-    seconds = time_updates(make, drawn[:WARM_UP], timed, sizes.device)
-    work = TimedWork.count([batch for update in timed for batch in update.batches], shape)
+    time_call(lambda: make(drawn[0]), sizes.device)
+    if STARTED in os.environ:
+        seconds = time.time() - float(os.environ[STARTED])
+        figures.add("start of the process to the end of the first update", seconds, "s")
+    timed = drawn[WARM_UP:]
+    seconds = time_updates(make, drawn[1:WARM_UP], timed, sizes.device)
+    work = TimedWork.count([batch for update in timed for batch in update.batches], prepared.shape)
     add_speed(figures, sizes, work, seconds, len(timed))
     figures.add("real share of the tokens fed", work.tokens / work.fed, "of 1")
     add_peak_memory(figures, sizes.device)
-    if profile:
-        add_kernels(figures, sizes.device, lambda: make(last))
+
+
+def measure_kernels(figures: Figures, sizes: Sizes, phase: str) -> None:
+    """Measure how long the GPU's kernels of each type take in an update of a phase.
+
+    phase: name of the configuration.
+    """
+    prepared = PreparedUpdates.prepare(sizes, phase, WARM_UP + 1)
+    *before, last = prepared.drawn
+    for update in before:
+        prepared.make(update)
+    add_kernels(figures, sizes.device, lambda: prepared.make(last))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PreparedUpdates:
+    """A model on the device, and the examples of its updates.
+
+    shape: the model's configuration.
+    size: number of examples of a micro-batch.
+    drawn: the micro-batches of the updates.
+    """
+
+    training: Training
+    shape: ModelConfig
+    size: int
+    drawn: list[Update]
+
+    @classmethod
+    def prepare(
+        cls, sizes: Sizes, phase: str, count: int, keys: Mapping[str, Any] = MappingProxyType({}),
+        divide: int = 1,
+    ) -> "PreparedUpdates":  # fmt: skip
+        """Build the model of a phase, and load the examples of ``count`` updates.
+
+        phase: name of the configuration.
+        keys: configuration keys to replace.
+        divide: number by which the size of micro-batches is divided, and their number multiplied.
+        """
+        config = sizes.config(phase, **keys)
+        size = (config.update.batch_size or 1) // divide
+        config = config.changed(batch_size=size)
+        data = make_phase_data(config, sizes.phases[phase].fill)
+        runtime = open_runtime(config).changed(config, data)
+        shape = find_model_config(config, data)
+        state = make_initial_state(config, shape, data.digest)
+        drawn = draw_updates(data, runtime, size, sizes.accumulation * divide, count)
+        return cls(
+            training=Training(runtime, make_model(runtime, shape), state),
+            shape=shape,
+            size=size,
+            drawn=drawn,
+        )
+
+    def make(self, update: Update) -> None:
+        """Make an update."""
+        self.training.update([update])
+        self.training.advance(update.position, self.size * len(update.batches))
 
 
 def make_phase_data(config: Config, fill: float) -> OpenedDataset:

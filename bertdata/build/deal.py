@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from bertdata.build.documents import LoadedDocuments
+from bertdata.build.large_document import count_largest_document
 from bertdata.build.shard_task import Target, TaskPlan, make_skipped_warning
 from bertdata.build.shuffle.corpus import Corpus
 from bertdata.dataset.lost_text import add_lost_tokens, count_lost
@@ -81,11 +82,13 @@ class RunInputs:
     inputs: manifest entries of the parts that were read.
     skipped: manifest entries of the parts that were left out.
     warnings: lines for the user.
+    largest_document: number of tokens in the largest document of all parts.
     """
 
     inputs: list[InputEntry] = field(default_factory=list)
     skipped: list[SkippedEntry] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    largest_document: int = 0
 
     @property
     def corpus(self) -> Corpus:
@@ -139,6 +142,7 @@ def write_files_in_turn(
                 continue
             found.inputs.append(loaded.entry)
             found.warnings += loaded.warnings
+            found.largest_document = max(found.largest_document, count_largest_document(loaded.documents))
             made = maker.make(loaded.documents)
             write_examples_in_turn(made, examples, writers)
             lost.append(count_lost(made))

@@ -4,6 +4,8 @@ A recipe (the settings of a published data set) may have two phases. Each phase 
 """
 
 from collections.abc import Mapping
+from dataclasses import fields
+from types import MappingProxyType
 from typing import Any
 
 from bertdata.build.part_names import name_parts
@@ -33,6 +35,7 @@ from bertdata.tokens.model_directory.keys import warn_of_unread_keys
 
 SHUFFLES = ("none", "global")
 """Values of --shuffle. "global" mixes the documents of all parts (input files), and "none" does not."""
+_MOST_MASKS = "max_predictions_per_seq"
 
 
 def choose_settings(
@@ -83,7 +86,7 @@ def choose_settings(
     numbers = range(1, 3) if phase is None else [phase]
     own_changes = [(phase_changes or {}).get(number, {}) for number in numbers]
     return recipe, {
-        place: _make_settings(objective, {**own, **changes, **more})
+        place: _make_settings(objective, {**changes, **more}, own)
         for (place, own), more in zip(selected.items(), own_changes, strict=False)
     }
 
@@ -99,18 +102,47 @@ def check_without_recipe(objective: str, recipe: str | None, phase: int | None) 
             )
 
 
-def _make_settings(objective: str, chosen: Settings) -> ExampleSettings:
+def _make_settings(
+    objective: str, given: Settings, of_recipe: Mapping[str, Any] = MappingProxyType({})
+) -> ExampleSettings:
     """Return the example settings of one dataset.
 
-    The objective's defaults are used for settings that are not chosen.
+    given: settings that the user chose, by name.
+    of_recipe: the recipe's settings, which are used for settings that the user did not choose. Settings that
+        neither has get the objective's defaults.
     """
-    found, chosen = find_objective(objective), {"objective": objective, **chosen}
+    found, chosen = find_objective(objective), {"objective": objective, **of_recipe, **given}
     check_setting_names(found.settings_type, chosen)
+    if _MOST_MASKS not in given:
+        chosen |= _fit_most_masks(found.settings_type, chosen)
     settings = found.settings_type(**convert_to_field_types(found.settings_type, chosen))
     for name in found.batch_type.sizes():
         size = settings.layout.size(name)
         require(1 <= size <= LONGEST_SEQUENCE, f"{name} is {size}, expected 1 to {LONGEST_SEQUENCE}")
     return settings
+
+
+def _fit_most_masks(kind: type[ExampleSettings], chosen: Settings) -> Settings:
+    """Return max_predictions_per_seq for a sequence length below the default number of masks.
+
+    The default belongs to the recipe's own sequence length, such as 76 masks for 512 ids. An example cannot
+    have more masks than ids, so a shorter example gets the number of masks that masked_lm_prob gives for
+    ``max_seq_length`` ids. The result is empty if the default fits.
+
+    kind: the settings class of the objective.
+    chosen: the settings of the user and of the recipe, by name.
+    """
+    defaults = {item.name: item.default for item in fields(kind)}
+    if not {_MOST_MASKS, "masked_lm_prob"} <= set(defaults):
+        return {}
+    values = {**defaults, **chosen}
+    length, share, default = values["max_seq_length"], values["masked_lm_prob"], values[_MOST_MASKS]
+    # A value of a wrong type is left to the check of the settings, which names it.
+    if type(length) is not int or type(share) not in (int, float) or not 0 <= share <= 1 or default <= length:
+        return {}
+    masks = max(1, round(length * share))
+    # With permutation, half of the number is for masked words and half for shuffled words.
+    return {_MOST_MASKS: min(length, 2 * masks if values.get("permutation") is True else masks)}
 
 
 def check_shuffle(shuffle: str, num_shards: int | None) -> None:

@@ -12,6 +12,7 @@ from bertdata._native import Engine
 from bertdata.build.binarised_part import ENDING as BINARISED
 from bertdata.build.binarised_part import BinarisedPart
 from bertdata.build.documents import CorpusReader, DocumentReader, LoadedDocuments, PartReader
+from bertdata.build.large_document import count_largest_document
 from bertdata.build.pair_label_counter import PairLabelCounter
 from bertdata.build.part_names import make_shard_stem
 from bertdata.build.shuffle.keys import derive_shard_seed
@@ -179,6 +180,8 @@ class TaskResult:
     ones: for each dataset, the number of sentence pairs with label 1. None if they were not counted, as for a
         kept shard.
     skipped: manifest entry of an input that was left out. There are then no other entries.
+    largest_document: number of tokens in the largest document. None if the text was not read, because all
+        shards were kept.
     """
 
     entries: tuple[TargetEntries, ...]
@@ -186,6 +189,7 @@ class TaskResult:
     kept: int = 0
     ones: tuple[int | None, ...] = ()
     skipped: SkippedEntry | None = None
+    largest_document: int | None = None
 
     @property
     def shards(self) -> tuple[ShardEntry, ...]:
@@ -254,6 +258,7 @@ def run_task(task: ShardTask, tell: ReportAmount = _ignore_progress) -> TaskResu
     missing = [target for target in targets if target not in done]
     warnings: tuple[str, ...] = ()
     ones: dict[Target, int | None] = {}
+    largest = None
     if missing:
         try:
             loaded = task.reader.load(missing[0].settings)
@@ -261,7 +266,7 @@ def run_task(task: ShardTask, tell: ReportAmount = _ignore_progress) -> TaskResu
             if not task.plan.skip_bad:
                 raise
             return _skip_input(task, task.reader.make_skipped_entry(error))
-        warnings = loaded.warnings
+        warnings, largest = loaded.warnings, count_largest_document(loaded.documents)
         # With two datasets the progress goes from 0 to 0.1 while the text is loaded, from 0.1 to 0.55 while
         # the first dataset's shards are created, and from 0.55 to 1 for the second dataset.
         fraction = (1 - LOADING_FRACTION) / len(missing)
@@ -276,6 +281,7 @@ def run_task(task: ShardTask, tell: ReportAmount = _ignore_progress) -> TaskResu
         warnings=warnings,
         kept=sum(len(done[target][1]) for target in targets if target not in missing),
         ones=tuple(ones.get(target) for target in targets),
+        largest_document=largest,
     )
 
 

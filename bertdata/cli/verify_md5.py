@@ -18,6 +18,7 @@ from bertdata.steps.verify import verify
 EXAMPLE = """\
   bertdata verify-md5 shards
   bertdata verify-md5 shards --chain --source results --source extracted
+  bertdata verify-md5 shards --public-key key.pub
   bertdata verify-md5 results --table mlperf-v1.0
   bertdata verify-md5 hdf5_4320_shards_varlength --table nvidia-mlperf-4320"""
 
@@ -29,6 +30,8 @@ With --table, checks a directory against a published table. For a table nvidia-m
 NVIDIA's shards with rows of varying length) every shard must be there.
 With --chain, follows the manifests from step to step back to the Wikipedia dump and prints a line per step.
 A chain that ends early is no fault; a step whose md5s do not match is.
+With --public-key, also checks the directory's signature (bertdata sign): every file must be as it was signed,
+and no file may be missing or new. A run or an exported model has no md5s; its signature alone is checked.
 Prints a line per fault. For more than 50 missing, extra or wrong files of a table it prints 10 and a
 count; --json lists all. Exit status: 0 no faults, 1 faults, 2 wrong usage."""
 
@@ -75,6 +78,16 @@ def make_parser() -> Parser:
         help="with --chain: the parts' directory, the articles' directory, or the dump, to check too; may be "
         "repeated",
     )
+    parser.add_argument(
+        "--public-key",
+        metavar="FILE",
+        help="also check the signature of the directory with this public key, a PEM file",
+    )
+    parser.add_argument(
+        "--signature",
+        metavar="FILE",
+        help="with --public-key: file with the signature (default: model.sig in the directory)",
+    )
     add_objective(parser)
     add_workers(parser)
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
@@ -91,6 +104,8 @@ def run(arguments: list[str]) -> int:
         parser.error("--table and --chain exclude each other: a published table has no chain")
     if args.source and not args.chain:
         parser.error("--source goes with --chain")
+    if args.signature and not args.public_key:
+        parser.error("--signature goes with --public-key")
     with StepProgressDisplay() as progress:
         report = verify(
             args.path,
@@ -99,6 +114,8 @@ def run(arguments: list[str]) -> int:
             anywhere=args.anywhere,
             chain=args.chain,
             source=args.source,
+            public_key=args.public_key,
+            signature=args.signature,
             objective=args.objective,
             workers=args.workers,
             progress=progress if sys.stderr.isatty() else None,
@@ -117,6 +134,8 @@ def _print_report(report: Report, *, every: bool) -> None:
     """
     for line in report.chain:
         say(line)
+    if report.signature is not None:
+        say(report.signature)
     for line in _format_table_findings(report) if every else map(str, report.faults):
         say(line)
     state = "sound" if report.sound else _format_count(len(report.faults), "fault")

@@ -192,7 +192,7 @@ class _ChainWalk:
         source = self._manifests.get(cited)
         if source is not None:
             self.used.add(storage.get_parent(source[0]))
-        data = _read_if_present(path)
+        data = storage.read_if_present(path)
         if data is None:
             if source is None:
                 self._end_chain(
@@ -304,11 +304,3 @@ def _describe_splitting(manifest: TextManifest) -> str:
 def _count_things(number: int, thing: str) -> str:
     """Return a number with its noun, in the plural where needed."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
-def _read_if_present(path: str) -> bytes | None:
-    """Return the contents of a file, or None if the file does not exist."""
-    try:
-        return storage.read_bytes(path)
-    except MissingInputError:
-        return None

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 NUM_SAMPLES = ".num_samples.json"
 
 CARD_NAME = "README.md"
+SIGNATURE_NAME = "model.sig"
+"""File name of a signature in the directory that it signs. It is model-signing's own default name."""
+CROISSANT_NAME = "croissant.json"
+FILES_BESIDE = (CARD_NAME, CROISSANT_NAME, SIGNATURE_NAME)
+"""Files about a dataset that may lie in its directory although its manifest does not list them."""
+
 _CARD = """\
 ---
 configs:

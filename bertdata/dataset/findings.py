@@ -68,11 +68,13 @@ class Report:
     """The result of a verification, with a finding for each file.
 
     links: for each verified directory, the steps from it back to the Wikipedia dump.
+    signature: line about the directory's signature. None if no signature was checked, or if it has a fault.
     """
 
     path: str
     findings: tuple[Finding, ...] = field(default=())
     links: tuple[ChainLink, ...] = ()
+    signature: str | None = None
 
     @property
     def chain(self) -> tuple[str, ...]:
@@ -97,6 +99,7 @@ class Report:
             "right": self.count("right"),
             "findings": [asdict(finding) for finding in self.findings],
             **({"chain": list(self.chain)} if self.chain else {}),
+            **({"signature": self.signature} if self.signature else {}),
         }
 
 

@@ -1,20 +1,22 @@
 """Manifests of the data that a dataset was made from: how they are found, and where the dataset keeps copies.
 
 These are the manifest of the text parts that the dataset was made from, the manifest of the articles that the
-parts were made from, and for a packed dataset the manifest of the original dataset. The copies are kept in
-``sources/``, so that the origin of a dataset is known even if the other directories no longer exist.
+parts were made from, the manifest of the vocabulary that ``train-vocab`` wrote, and for a packed dataset the
+manifest of the original dataset. The copies are kept in ``sources/``, so that the origin of a dataset is
+known even if the other directories no longer exist.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bertdata.dataset.manifest import InputEntry, SkippedEntry
-from bertdata.errors import InputError, MissingInputError
+from bertdata.errors import InputError, ManifestError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_md5
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.text.manifest import ARTICLES_COPY, TEXT_KIND, TextManifest, parse_text_manifest
+from bertdata.tokens.training.manifest import make_manifest_path, parse_vocabulary_manifest
 
 PARTS_COPY = "sources/parts.json"
 """Path of a dataset's copy of the manifest of its text parts."""
@@ -22,7 +24,10 @@ PARTS_COPY = "sources/parts.json"
 DATASET_COPY = "sources/dataset.json"
 """Path of a packed dataset's copy of the original dataset's manifest."""
 
-COPY_NAMES = (DATASET_COPY, PARTS_COPY, ARTICLES_COPY)
+VOCABULARY_COPY = "sources/vocabulary.json"
+"""Path of a dataset's copy of the manifest of its vocabulary, if ``train-vocab`` made the vocabulary."""
+
+COPY_NAMES = (DATASET_COPY, PARTS_COPY, ARTICLES_COPY, VOCABULARY_COPY)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,11 +37,13 @@ class Provenance:
     parts: manifest of the text parts.
     articles: manifest of the articles.
     dataset: for a packed dataset, the manifest of the original dataset.
+    vocabulary: manifest of the vocabulary.
     """
 
     parts: bytes | None = None
     articles: bytes | None = None
     dataset: bytes | None = None
+    vocabulary: bytes | None = None
 
     @property
     def parts_md5(self) -> str | None:
@@ -63,7 +70,12 @@ class Provenance:
 
     def files(self) -> Mapping[str, bytes]:
         """Return the manifests that are available, by the path of their copy in the dataset."""
-        found = {DATASET_COPY: self.dataset, PARTS_COPY: self.parts, ARTICLES_COPY: self.articles}
+        found = {
+            DATASET_COPY: self.dataset,
+            PARTS_COPY: self.parts,
+            ARTICLES_COPY: self.articles,
+            VOCABULARY_COPY: self.vocabulary,
+        }
         return {name: data for name, data in found.items() if data is not None}
 
     def check_inputs(self, inputs: Sequence[InputEntry | SkippedEntry]) -> None:
@@ -105,7 +117,7 @@ def find_provenance(parts: Sequence[str]) -> Provenance:
         return NO_PROVENANCE
     (directory,) = directories
     path = storage.join(directory, MANIFEST_NAME)
-    data = _read_if_present(path)
+    data = storage.read_if_present(path)
     if data is None or parse_json(data, path).get("kind") != TEXT_KIND:
         return NO_PROVENANCE
     listed = {entry.name: entry.bytes for entry in parse_text_manifest(data, path).files}
@@ -118,7 +130,7 @@ def find_provenance(parts: Sequence[str]) -> Provenance:
                 f"{part}: found {size} bytes, but the {MANIFEST_NAME} beside it lists {listed[name]}; run "
                 f"bertdata segment again, or remove that {MANIFEST_NAME} if the parts were changed on purpose"
             )
-    return Provenance(parts=data, articles=_read_if_present(storage.join(directory, ARTICLES_COPY)))
+    return Provenance(parts=data, articles=storage.read_if_present(storage.join(directory, ARTICLES_COPY)))
 
 
 def read_packed_provenance(directory: str, manifest: bytes, parts_md5: str | None) -> Provenance:
@@ -131,17 +143,30 @@ def read_packed_provenance(directory: str, manifest: bytes, parts_md5: str | Non
     manifest: manifest of the original dataset.
     parts_md5: md5 of the parts' manifest, which the original dataset's manifest records.
     """
-    parts = None if parts_md5 is None else _read_if_present(storage.join(directory, PARTS_COPY))
-    if parts is None or compute_md5(parts) != parts_md5:
-        return Provenance(dataset=manifest)
-    return Provenance(
-        dataset=manifest, parts=parts, articles=_read_if_present(storage.join(directory, ARTICLES_COPY))
+    found = Provenance(
+        dataset=manifest, vocabulary=storage.read_if_present(storage.join(directory, VOCABULARY_COPY))
     )
+    parts = None if parts_md5 is None else storage.read_if_present(storage.join(directory, PARTS_COPY))
+    if parts is None or compute_md5(parts) != parts_md5:
+        return found
+    articles = storage.read_if_present(storage.join(directory, ARTICLES_COPY))
+    return replace(found, parts=parts, articles=articles)
 
 
-def _read_if_present(path: str) -> bytes | None:
-    """Return the contents of a file, or None if the file does not exist."""
+def add_vocabulary_manifest(provenance: Provenance, vocabulary: str, md5: str) -> Provenance:
+    """Return the provenance with the manifest that lies beside a vocabulary, if ``train-vocab`` wrote it.
+
+    A manifest of another vocabulary is not taken, also if it was in the provenance before.
+
+    vocabulary: path of the vocabulary.
+    md5: md5 of the vocabulary.
+    """
+    beside = make_manifest_path(vocabulary)
+    data = provenance.vocabulary or storage.read_if_present(beside)
+    if data is None:
+        return provenance
     try:
-        return storage.read_bytes(path)
-    except MissingInputError:
-        return None
+        fits = parse_vocabulary_manifest(data, beside).file.md5 == md5
+    except ManifestError:  # it says nothing about the dataset itself, which can be made without it
+        fits = False
+    return replace(provenance, vocabulary=data if fits else None)

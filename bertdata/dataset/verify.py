@@ -11,9 +11,8 @@ from typing import Any
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
 from bertdata.dataset.check import check_index, check_shard
 from bertdata.dataset.companion_files import (
-    CARD_NAME,
+    FILES_BESIDE,
     make_companion_files,
-    make_dataset_card,
     make_mds_index,
 )
 from bertdata.dataset.discover import find_manifest_directories, refuse_unfinished
@@ -36,7 +35,7 @@ from bertdata.dataset.manifest import (
     ShardEntry,
     make_lengths_name,
 )
-from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
+from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY, VOCABULARY_COPY
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import find_nested_directories
@@ -81,6 +80,12 @@ def verify_files(
     return _verify_md5sums(path, directory, content, anywhere, on_file)
 
 
+def lists_md5s(path: str) -> bool:
+    """Return True if a directory, or a directory below it, has a manifest, or if it has a file MD5SUMS."""
+    names = storage.list_files(path)
+    return MD5SUMS_NAME in names or bool(find_manifest_directories(names))
+
+
 def _verify_directory(path: str, content: bool, anywhere: bool, on_file: Callable[[], None]) -> Report:
     """Verify a directory by its manifest.
 
@@ -98,7 +103,7 @@ def _verify_directory(path: str, content: bool, anywhere: bool, on_file: Callabl
         return _verify_md5sums(storage.join(path, MD5SUMS_NAME), path, content, anywhere, on_file)
     raise ManifestError(
         f"{path}: holds neither {MANIFEST_NAME} nor {MD5SUMS_NAME}; "
-        "give --table to hold it against a published one"
+        "give --table to hold it against a published one, or --public-key to check its signature"
     )
 
 
@@ -142,10 +147,16 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
             for entry in manifest.skipped
         ]
     # 3. All other files in the directory are reported as extra.
-    known = {MANIFEST_NAME, MD5SUMS_NAME, *(file.name for file in listed), *(name for name, *_ in companions)}
+    known = {
+        *FILES_BESIDE,
+        MANIFEST_NAME,
+        MD5SUMS_NAME,
+        *(file.name for file in listed),
+        *(name for name, *_ in companions),
+    }
     findings += [
         Finding(file=storage.join(directory, name), status=EXTRA, detail="the manifest does not list it")
-        for name in _list_files(directory)
+        for name in list_own_files(directory)
         if name not in known
     ]
     return Report(path=directory, findings=tuple(findings))
@@ -168,6 +179,7 @@ def _list_companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[st
     if isinstance(manifest, Manifest):
         tokenizer = manifest.plan.settings.tokenizer
         yield name_in_dataset(tokenizer), str(tokenizer["vocabulary"]["md5"]), True
+        yield VOCABULARY_COPY, None, False
         if manifest.plan.packed_from is not None:
             yield DATASET_COPY, manifest.plan.packed_from, True
         if manifest.plan.settings.container["format"] == FAIRSEQ:
@@ -179,8 +191,6 @@ def _list_companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[st
                 directory, manifest.plan.settings, manifest.shards
             ).items():
                 yield name, compute_md5(data), True
-        if make_dataset_card(manifest.plan.title, manifest.plan.settings) is not None:
-            yield CARD_NAME, None, False
         if manifest.parts_manifest is not None:
             yield PARTS_COPY, manifest.parts_manifest, True
             yield ARTICLES_COPY, None, False
@@ -195,8 +205,8 @@ def _check_companion(path: str, md5: str | None, must_be_there: bool) -> list[Fi
     return [] if md5 in (None, found) else [compare_values(path, "wrong md5", found, str(md5))]
 
 
-def _list_files(directory: str) -> list[str]:
-    """Return the files below the directory, except those in sub-directories that bertdata wrote."""
+def list_own_files(directory: str) -> list[str]:
+    """Return the names of the files below the directory, without sub-directories that bertdata wrote."""
     names = storage.list_files(directory)
     inner = tuple(f"{name}/" for name in find_nested_directories(names))
     return [name for name in names if not name.startswith(inner)] if inner else names

@@ -27,9 +27,10 @@ from bertdata.dataset.manifest import (
     make_lengths_name,
     parse_manifest,
 )
-from bertdata.dataset.provenance import COPY_NAMES, NO_PROVENANCE, Provenance
+from bertdata.dataset.provenance import COPY_NAMES, NO_PROVENANCE, Provenance, add_vocabulary_manifest
 from bertdata.errors import DatasetError, InputError, ManifestError
 from bertdata.io import storage
+from bertdata.io.changed_inputs import make_changed_warnings
 from bertdata.io.directory_protocol import Commit, find_nested_directories
 from bertdata.io.entry_json import parse_entry
 from bertdata.io.file_check import compute_md5
@@ -162,6 +163,17 @@ class Dataset:
         """Return the manifest that the directory already holds, or None."""
         found = self._parse_current_manifest()
         return found[0] if found else None
+
+    def list_changed_inputs(self, inputs: Iterable[InputEntry]) -> list[str]:
+        """Return a warning if inputs have changed since the dataset was finished by an earlier run.
+
+        It is called before ``finish``, which replaces the earlier manifest.
+        """
+        earlier = self.read_manifest()
+        if earlier is None:
+            return []
+        before = {entry.name: entry.md5 for entry in earlier.inputs}
+        return make_changed_warnings(self.directory, before, {entry.name: entry.md5 for entry in inputs})
 
     def _parse_current_manifest(self) -> tuple[Manifest, dict[str, Entries]] | None:
         data = self.commit.manifest()
@@ -302,13 +314,14 @@ class Dataset:
         if not manifest.shards:
             raise_if_inputs_skipped(manifest.skipped)
         provenance.check_inputs([*read, *left_out])
-        cited = provenance.files()
+        expected = settings.vocabulary["md5"]
+        cited = add_vocabulary_manifest(provenance, vocabulary, expected).files()
         for name in COPY_NAMES:
             if name not in cited:  # an earlier run left this copy, because its inputs had a manifest
                 storage.remove(self.commit.path(name), missing_ok=True)
         own_name = name_in_dataset(settings.tokenizer)
         tokenizer = read_tokenizer_bytes(vocabulary)
-        if compute_md5(tokenizer) != (expected := settings.vocabulary["md5"]):
+        if compute_md5(tokenizer) != expected:
             raise make_changed_error(vocabulary, f"its md5 was {expected} when the run began")
         others = {own_name: tokenizer, **cited}
         others |= make_companion_files(self.directory, settings, manifest.shards)

@@ -418,6 +418,8 @@ def describe_plan_differences(ours: PlanSettings, theirs: PlanSettings) -> list[
         if isinstance(value, list) and isinstance(other, list):
             changed = sorted(set(map(str, value)) ^ set(map(str, other)))
             found.append(f"other {name} ({', '.join(changed[:3])}{' ...' if changed[3:] else ''})")
+        elif isinstance(value, Mapping) or isinstance(other, Mapping):
+            found.append(f"other {name}")  # a table, such as the md5s of Punkt's files, is too long to show
         else:
             found.append(f"{name} {other!r}, now {value!r}")
     return found

@@ -36,7 +36,7 @@ def expand_patterns(patterns: Sequence[str]) -> list[str]:
         if not found:
             bucket = find_missing_bucket(pattern)
             missing = "no such file or directory" if bucket is None else f"there is no bucket {bucket}"
-            raise MissingInputError(f"{pattern}: {missing}")
+            raise MissingInputError(f"{pattern or storage.EMPTY}: {missing}")
         paths.update(found)
     return sorted(paths)
 

@@ -42,6 +42,10 @@ def _strip_scheme(path: str) -> str:
     return path.removeprefix("file://")
 
 
+EMPTY = "'' (an empty name)"
+"""Text that stands for an empty path in error messages."""
+
+
 @contextmanager
 def name_path_in_errors(path: str, missing: str = "no such file or directory") -> Iterator[None]:
     """Turn the file system's exceptions in the block into MissingInputError or StorageError, with the path.
@@ -56,7 +60,7 @@ def name_path_in_errors(path: str, missing: str = "no such file or directory") -
     except FileNotFoundError:
         bucket = find_missing_bucket(path)
         what = missing if bucket is None else f"there is no bucket {bucket}"
-        raise MissingInputError(f"{path}: {what}") from None
+        raise MissingInputError(f"{path or EMPTY}: {what}") from None
     except IsADirectoryError:
         raise MissingInputError(f"{path}: is a directory, expected a file") from None
     except OSError as error:
@@ -96,6 +100,14 @@ def read_bytes(path: str) -> bytes:
             return data
     with open_input(path) as file, name_path_in_errors(path):
         return file.read()
+
+
+def read_if_present(path: str) -> bytes | None:
+    """Return the contents of a file, or None if the file does not exist."""
+    try:
+        return read_bytes(path)
+    except MissingInputError:
+        return None
 
 
 @contextmanager

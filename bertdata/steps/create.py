@@ -13,6 +13,7 @@ from bertdata.build.dry_run import Preview, preview_shards
 from bertdata.build.estimate import format_estimate
 from bertdata.build.given_parts import find_parts
 from bertdata.build.given_tokenizer import check_tokenizer
+from bertdata.build.large_document import make_large_document_warning
 from bertdata.build.plan import list_plan_warnings
 from bertdata.build.shard_task import ShardTask, Target, TaskPlan, TaskResult, find_finished_result, run_task
 from bertdata.config.settings import ExampleSettings
@@ -50,16 +51,19 @@ class MadeDataset:
     ones: sentence for the user about the share of examples whose pair label is 1. For BERT's objective these
         are the pairs with a random second text. Empty if shards of an earlier run were kept, and for
         objectives without pair labels.
+    remarks: warnings of the run that made the dataset, which do not follow from the manifest. They are about
+        a document that is most of the text, and about inputs that have changed since an earlier run.
     """
 
     directory: str
     manifest: Manifest
     ones: str = field(default="", compare=False)
+    remarks: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def warnings(self) -> list[str]:
         """Warnings about the whole dataset, such as that much of its text is in no example."""
-        return check_lost_text(self.directory, self.manifest.as_json())
+        return [*self.remarks, *check_lost_text(self.directory, self.manifest.as_json())]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -232,17 +236,29 @@ def finish_datasets(plan: TaskPlan, shards_made: MadeShards, provenance: Provena
     """Write the manifests of the created datasets, and return the datasets."""
     corpus, results = shards_made.corpus, shards_made.results
     skipped = [result.skipped for result in results if result.skipped is not None]
+    known = [result.largest_document for result in results if result.largest_document is not None]
+    largest, length = max(known, default=None), plan.targets[0].settings.max_seq_length
     made = []
     for index, target in enumerate(plan.targets):
         entries = [result.entries[index] for result in results if result.skipped is None]
         inputs, shards = [entry for entry, _ in entries], [shard for _, found in entries for shard in found]
         if corpus is not None:
             inputs, skipped = list(corpus.inputs), list(corpus.skipped)
+        remarks = target.dataset.list_changed_inputs(inputs)
+        # The datasets of two phases are made of the same text, so this warning is given once.
+        large = None if index else make_large_document_warning(largest, inputs, length)
+        remarks += [] if large is None else [large]
         manifest = target.dataset.finish(
             inputs, shards, skipped, vocabulary=plan.tokenizer.path, provenance=provenance
         )
-        ones = _describe_label_share(target, index, results)
-        made.append(MadeDataset(directory=target.dataset.directory, manifest=manifest, ones=ones))
+        made.append(
+            MadeDataset(
+                directory=target.dataset.directory,
+                manifest=manifest,
+                ones=_describe_label_share(target, index, results),
+                remarks=tuple(remarks),
+            )
+        )
     return made
 
 
@@ -338,5 +354,5 @@ def make_shards_in_turn(
             plan, target, parts, lambda tasks: pool.in_order(load_input, tasks), report_part
         )
     corpus = found.corpus
-    result = TaskResult(entries=((corpus.entry, shards),))
+    result = TaskResult(entries=((corpus.entry, shards),), largest_document=found.largest_document)
     return MadeShards(corpus=corpus, results=[result], warnings=tuple(found.warnings))

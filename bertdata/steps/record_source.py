@@ -8,6 +8,7 @@ from bertdata._native import Engine
 from bertdata.config.settings import convert_to_field_types
 from bertdata.errors import BertDataError, DatasetError, SettingsError
 from bertdata.io import storage
+from bertdata.io.changed_inputs import make_changed_warnings
 from bertdata.io.listing import list_inputs
 from bertdata.io.patterns import expand_patterns
 from bertdata.sources.find import find_files
@@ -16,7 +17,7 @@ from bertdata.sources.recognise import has_article_start, read_beginning, recogn
 from bertdata.sources.settings import RecordSettings
 from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first
 from bertdata.text.abbreviations import read_abbreviations
-from bertdata.text.directory import TextDirectory, count_warnings, refuse_text_inputs
+from bertdata.text.directory import TextDirectory, count_warnings, read_input_md5s, refuse_text_inputs
 from bertdata.text.escaped_articles import find_escape_warnings
 from bertdata.text.languages import list_unsplit_notes
 from bertdata.text.load_splitter import fetch_tables, make_splitter_loader
@@ -143,6 +144,7 @@ def run_records(
     sizes = storage.map_paths(plan.files, storage.read_size)
     progress(StepProgress(stage=STAGE, done=0, total=sum(sizes), warnings=plan.notes))
     unsplit: dict[str, int] = {}
+    before = read_input_md5s(output)
     counts = segment_records(
         plan,
         output,
@@ -156,7 +158,11 @@ def run_records(
     total = sum(sizes)
     empty = f", {plan.empty} of them empty" if plan.empty else ""
     finished = f"segmented {len(sizes)} files{empty}"
-    warnings = (*count_warnings(output, counts), *list_unsplit_notes(unsplit))
+    warnings = (
+        *make_changed_warnings(output, before, read_input_md5s(output)),
+        *count_warnings(output, counts),
+        *list_unsplit_notes(unsplit),
+    )
     progress(StepProgress(stage=STAGE, done=total, total=total, finished=finished, warnings=warnings))
     return counts
 

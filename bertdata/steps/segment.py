@@ -10,6 +10,7 @@ from typing import Any
 from bertdata.config.settings import convert_to_field_types
 from bertdata.errors import SettingsError
 from bertdata.io import storage
+from bertdata.io.changed_inputs import make_changed_warnings
 from bertdata.steps.dataset_file import DatasetFile
 from bertdata.steps.keywords import accept_keywords
 from bertdata.steps.memory_sources import open_records
@@ -26,7 +27,7 @@ from bertdata.steps.segment_request import INPUT_KINDS, SegmentRequest
 from bertdata.steps.values import convert_optional_path, convert_path, count_workers, list_paths
 from bertdata.text import segment as text
 from bertdata.text.abbreviations import read_abbreviations
-from bertdata.text.directory import TextDirectory, count_warnings, refuse_text_inputs
+from bertdata.text.directory import TextDirectory, count_warnings, read_input_md5s, refuse_text_inputs
 from bertdata.text.escaped_articles import find_escape_warnings
 from bertdata.text.input_kinds import check_beginnings
 from bertdata.text.load_splitter import fetch_tables, make_splitter_loader
@@ -121,6 +122,7 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
         done += size
         on_progress(StepProgress(stage=STAGE, done=done, total=total, finished=f"segmented {next(finished)}"))
 
+    before = read_input_md5s(output)
     counts = text.segment_files(
         files,
         output,
@@ -130,9 +132,11 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
         workers=workers,
         progress=report_file,
     )
-    on_progress(
-        StepProgress(stage=STAGE, done=total, total=total, warnings=tuple(count_warnings(output, counts)))
+    warnings = (
+        *make_changed_warnings(output, before, read_input_md5s(output)),
+        *count_warnings(output, counts),
     )
+    on_progress(StepProgress(stage=STAGE, done=total, total=total, warnings=warnings))
     return counts
 
 

@@ -5,10 +5,11 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from bertdata.build.given_parts import find_training_text
+from bertdata.build.part_names import name_parts
 from bertdata.config.declared import repeat_setting, setting
-from bertdata.errors import UsageError
+from bertdata.errors import SettingsError, UsageError
 from bertdata.io import storage
-from bertdata.io.file_check import FileEntry, compute_md5
+from bertdata.io.file_check import FileEntry, compute_file_md5s, compute_md5
 from bertdata.io.outputs import (
     TOKENIZER_JSON,
     VOCABULARY,
@@ -183,8 +184,9 @@ class VocabularyTraining:
             file.write(data)
             entry = FileEntry(name=storage.get_base_name(output), bytes=len(data), md5=compute_md5(data))
             versions = find_package_versions(request.kind)
+            inputs = _list_text_files(self.text.files)
             manifest = VocabularyManifest(
-                _list_settings(request), versions, describe_text(shown.words), entry
+                _list_settings(request), versions, describe_text(shown.words), entry, inputs
             )
             written.write(manifest.dump())
         return TrainVocabResult(
@@ -267,10 +269,33 @@ def _find_text(request: TrainVocabRequest, special: SpecialTokens) -> Vocabulary
 
 def _list_settings(request: TrainVocabRequest) -> dict[str, Any]:
     """Return the settings that the manifest of the new vocabulary stores, by name."""
-    settings = {
+    settings: dict[str, Any] = {
         "kind": request.kind,
         "size": request.size,
         "lower_case": request.lower_case,
         "special": list(request.special),
     }
-    return settings | ({"keep_accents": True} if request.keep_accents else {})
+    if request.keep_accents:
+        settings["keep_accents"] = True
+    if given := request.source_settings:
+        settings["records"] = given
+    return settings
+
+
+def _list_text_files(paths: Sequence[str]) -> tuple[FileEntry, ...]:
+    """Return name, size and md5 of each text file, sorted by name.
+
+    A file is called by its name, or by its path below the folder of all files if several have this name.
+    """
+    try:
+        names = name_parts(paths)
+    except SettingsError:  # names that create could not tell apart
+        names = {path: storage.get_base_name(path) for path in paths}
+    sizes = storage.map_paths(paths, storage.read_size)
+    md5s = compute_file_md5s(paths)
+    return tuple(
+        sorted(
+            FileEntry(name=names[path], bytes=size, md5=md5)
+            for path, size, md5 in zip(paths, sizes, md5s, strict=True)
+        )
+    )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
-from bertdata.errors import InputError
+from bertdata.errors import InputError, ManifestError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import Commit
 from bertdata.io.file_check import FileEntry, HashingSink, check_file, compute_md5
@@ -178,6 +178,19 @@ def _check_article_digests(inputs: Sequence[TextInput], articles: bytes) -> None
 def _read_manifest_terms(data: bytes, where: str) -> dict[str, Any]:
     """Return the plan in a text directory's manifest, that is, the settings that determine its contents."""
     return parse_text_manifest(data, where).terms()
+
+
+def read_input_md5s(directory: str) -> dict[str, str]:
+    """Return the md5 of each input of a finished directory, by name.
+
+    The result is empty if the directory is not finished.
+    """
+    path = storage.join(directory, MANIFEST_NAME)
+    try:
+        manifest = parse_text_manifest(storage.read_bytes(path), path)
+    except (MissingInputError, ManifestError):
+        return {}
+    return {entry.name: entry.md5 for entry in manifest.inputs}
 
 
 def count_warnings(directory: str, counts: SegmentCounts) -> list[str]:

@@ -14,6 +14,8 @@ from beam_pipelines.transport.bundled_file import BundledFile
 from bertdata.build.plan import choose_settings, plan_targets
 from bertdata.build.shard_task import TaskPlan
 from bertdata.cli.main import main as command_line
+from bertdata.io.file_check import FileEntry, compute_md5
+from bertdata.tokens.training.manifest import VocabularyManifest
 from tests.support.commands import contents
 from tests.support.dumps import multistream
 from tests.support.fork_server import forking_python
@@ -158,6 +160,12 @@ def test_a_vocabulary_of_this_machine_travels_with_the_job(corpus, small_vocabul
     expected = made_here(corpus, small_vocabulary_file, tmp_path / "here")
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_bytes(small_vocabulary_file.read_bytes())
+    file = FileEntry("vocab.txt", vocabulary.stat().st_size, compute_md5(vocabulary.read_bytes()))
+    counts = {"words": 1, "distinct_words": 1, "one_word_in": 1}
+    training = {"kind": "wordpiece", "size": 2000, "lower_case": True, "special": []}
+    beside = tmp_path / "vocab.txt.manifest.json"
+    beside.write_bytes(VocabularyManifest(training, {"tokenizers": "1"}, counts, file).dump())
+    expected["sources/vocabulary.json"] = beside.read_bytes()
     changes = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 1}
     recipe, settings = choose_settings(None, None, changes)
     paths = [str(part) for part in corpus]
@@ -178,6 +186,7 @@ def test_a_vocabulary_of_this_machine_travels_with_the_job(corpus, small_vocabul
         )
     )
     vocabulary.unlink()
+    beside.unlink()
     code = f"""
 import pickle
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Figures of the GPU stages, on a processor: counts, kinds of kernels, measured updates."""
 
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -151,10 +153,28 @@ def test_figures_are_lines_at_once_and_the_newest_counts(tmp_path):
     ]
 
 
-def test_tests_are_counted_from_their_report(tmp_path):
-    suite = '<testsuites><testsuite tests="9" failures="2" errors="1" skipped="3"/></testsuites>'
-    (tmp_path / "tests.xml").write_text(suite)
-    assert count_outcomes(tmp_path / "tests.xml") == {"passed": 3, "failed": 3, "skipped": 3}
+def test_tests_that_have_ended_are_counted_also_if_others_have_not():
+    output = """\
+tests/test_one.py::test_starts
+[gw1] [  4%] PASSED tests/test_one.py::test_starts
+[gw0] [  8%] FAILED tests/test_one.py::test_ends
+tests/test_one.py::test_PASSED
+[gw0] [ 12%] SKIPPED tests/test_one.py::test_two_gpus
+[gw1] [ 16%] PASSED tests/test_one.py::test_FAILED[fp16]
+[gw1] [100%] ERROR tests/test_one.py::test_last
+tests/test_one.py::test_hangs
+"""
+    assert count_outcomes(output) == {"passed": 2, "failed": 2, "skipped": 1}
+
+
+def test_pytests_lines_are_those_that_are_counted(tmp_path):
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n\ndef test_one(): pass\n\ndef test_two(): assert False\n\n"
+        "@pytest.mark.skip\ndef test_three(): pass\n"
+    )
+    words = [sys.executable, "-m", "pytest", "-n", "1", "-v", "--dist=worksteal", "-p", "no:cacheprovider"]
+    done = subprocess.run([*words, "test_it.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert count_outcomes(done.stdout) == {"passed": 1, "failed": 1, "skipped": 1}
 
 
 def test_small_sizes_run_on_any_device():

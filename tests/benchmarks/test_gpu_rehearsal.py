@@ -11,23 +11,43 @@ from benchmarks.gpu.kernels import KINDS
 from benchmarks.gpu.stages import TINY, TINY_ON_A_GPU
 from tests.support.paths import ROOT
 
-SPEED = {"sequences", "real tokens", "operations", "share of the measured ceiling", "update"}
+CEILING = "share of the measured ceiling"
+SPEED = {"sequences", "real tokens", "operations", "update", "first micro-batch of a shape"}
 LIMITS = {"peak memory", "share of the peak"}
-UPDATES = SPEED | {"first micro-batch of a shape", "real share of the tokens fed"}
+FIRST_UPDATE = "start of the process to the end of the first update"
+UPDATES = SPEED | {"real share of the tokens fed", FIRST_UPDATE}
 SHAPES = ("64 to 64", "64 to 192", "64 to 128", "128 to 64")
 PRODUCTS = {f"{shape} {way}" for shape in (*SHAPES, "vocabulary") for way in ("forward", "backward")}
 LAMB = {"first step", "step"}
-PHASE = {
-    "ceiling": PRODUCTS | {"ceiling"},
-    "as shipped": UPDATES,
-    "eager": UPDATES,
-    "rows": UPDATES,
-    "peer": SPEED | {"first micro-batch of a shape"},
-    "peer, head on masked words": SPEED | {"first micro-batch of a shape"},
-    "LAMB fused": LAMB,
-    "LAMB compiled": LAMB,
+MEASURED = {
+    "phase1": {
+        "as shipped": UPDATES,
+        "eager": UPDATES,
+        "rows": UPDATES,
+        "peer": SPEED,
+        "peer, head on masked words": SPEED,
+    },
+    "phase2": {"as shipped": UPDATES, "peer": SPEED},
+    "modernbert": {
+        "1,024 ids": UPDATES,
+        "8,192 ids": UPDATES,
+        "peer, 1,024 ids, head on masked words": SPEED,
+    },
+    "fp8": {"phase 1 in FP8": UPDATES, "phase 2 in FP8": UPDATES, "phase 1 in bf16": UPDATES},
 }
+"""Figures of the steps that measure updates. The stage phase1 has measured the ceiling too."""
+
+PROFILED = ("phase 1", "phase 2", "ModernBERT, 1,024 ids")
 FIGURES: dict[str, dict[str, set[str]]] = {
+    "tests": {"pytest": {"passed", "failed", "skipped"}},
+    **MEASURED,
+    "phase1": {
+        **{step: names | {CEILING} for step, names in MEASURED["phase1"].items()},
+        "ceiling": PRODUCTS | {"ceiling"},
+        "LAMB fused": LAMB,
+        "LAMB compiled": LAMB,
+    },
+    "profile": {**{step: set() for step in PROFILED}, "ceiling": PRODUCTS | {"ceiling"}},
     "smoke": {
         "doctor": set(),
         "bandwidth": {"copy"},
@@ -35,9 +55,6 @@ FIGURES: dict[str, dict[str, set[str]]] = {
         "losses": {*(f"loss of update {number}" for number in range(1, 6)), "largest difference"},
         **{flags: {"loss of update 3"} for flags in TINY},
     },
-    "phase1": PHASE,
-    "phase2": {step: names for step, names in PHASE.items() if names is not LAMB},
-    "tests": {"pytest": {"passed", "failed", "skipped"}},
     "extra": {
         "fp8": set(),
         "killed and resumed": {"never stopped", "killed after update", "equal files of tensors"},
@@ -47,15 +64,15 @@ FIGURES: dict[str, dict[str, set[str]]] = {
 }
 """The figures of each step of each stage."""
 
-RUNS = ("as shipped", "eager", "rows", "peer", "peer, head on masked words")
 KERNELS = {f"kernels: {kind}" for kind in KINDS}
 ABSENT: dict[str, set[tuple[str, str]]] = {
-    "smoke": {(step, step) for step in TINY_ON_A_GPU},
-    **dict.fromkeys(
-        ("phase1", "phase2"),
-        {(step, name) for step in RUNS for name in LIMITS} | {("as shipped", name) for name in KERNELS},
-    ),
     "tests": set(),
+    **{
+        stage: {(step, name) for step in steps for name in LIMITS | ({CEILING} - FIGURES[stage][step])}
+        for stage, steps in MEASURED.items()
+    },
+    "profile": {(step, name) for step in PROFILED for name in KERNELS},
+    "smoke": {(step, step) for step in TINY_ON_A_GPU},
     "extra": {("fp8", f"{shape} fp8") for shape in SHAPES}
     | {(f"compile-only {phase}", "peak memory") for phase in ("phase1", "phase2")},
 }

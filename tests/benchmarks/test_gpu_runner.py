@@ -13,7 +13,7 @@ import pytest
 from benchmarks.gpu import __main__ as command
 from benchmarks.gpu.figures import read_figures
 from benchmarks.gpu.runner import BenchmarkStage, BenchmarkStep, run_stage
-from benchmarks.gpu.stages import STAGES, USUAL, StageSettings, find_stage
+from benchmarks.gpu.stages import FIRST, STAGES, USUAL, StageSettings, find_stage
 from tests.support.paths import ROOT
 
 FORKS = """
@@ -163,3 +163,23 @@ def test_every_stage_is_under_ten_minutes_and_its_first_steps_fit(tmp_path):
         assert all(one.needs <= one.seconds <= 480 for one in stage.steps)
         if name in USUAL:
             assert sum(one.needs for one in stage.steps if not one.together) < stage.seconds
+
+
+def test_the_first_five_stages_share_ten_minutes_and_four_of_them_nine():
+    """The rest of the nine minutes is for finding the device and building the kernels."""
+    plan = StageSettings(folder=Path(), device="cuda", small=False)
+    shares = [find_stage(name, plan).seconds for name in FIRST]
+    assert FIRST[:4] == ("tests", "phase2", "modernbert", "fp8")
+    assert sum(shares) <= 600
+    assert sum(shares[:4]) <= 540 - 30
+
+
+def test_figures_are_printed_as_soon_as_their_step_has_ended(tmp_path, capsys):
+    code = """
+import json, pathlib, sys
+line = {"stage": "stage", "step": "measures", "name": "sequences", "value": 957.0, "unit": "a second"}
+with (pathlib.Path(sys.argv[1]) / "figures.jsonl").open("a") as file:
+    file.write(json.dumps(line) + "\\n")
+"""
+    assert run(tmp_path, step("measures", code, tmp_path))
+    assert "benchmarks.gpu:     sequences: 957 a second" in capsys.readouterr().err.splitlines()

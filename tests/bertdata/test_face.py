@@ -16,10 +16,13 @@ STEPS = {
     "create": "create",
     "extract": "extract",
     "find_date": "extract",
+    "lineage": "lineage",
     "pack": "pack",
+    "rebuild": "rebuild",
     "report": "report",
     "segment": "segment",
     "show": "show",
+    "sign": "sign",
     "stats": "stats",
     "train_vocab": "train-vocab",
     "verify": "verify-md5",
@@ -30,8 +33,11 @@ STEPS = {
 OF_ANOTHER = {
     "extract": {"find_date", "table", "until", "punkt_tables"},
     "find_date": {"find_date", "output", "recipe"},
+    "lineage": {"format"},
 }
-"""Flags of a function's command that choose another function, or belong to that one."""
+"""Flags of a function's command that choose another function, or belong to that one, or choose what is
+printed.
+"""
 
 PACKED = ["path", "output"]
 
@@ -40,8 +46,20 @@ PRINTED = {"help", "json", "dry_run"}
 
 
 def test_the_package_offers_these_names_and_no_others():
-    offered = ["Records", "__version__", "create", "errors", "extract", "find_date", "open_dataset", "pack"]
-    offered += ["report", "segment", "show", "stats", "train_vocab", "verify", "write_report"]
+    offered = ["Records", "__version__", "create", "errors", "extract", "find_date", "lineage"]
+    offered += [
+        "open_dataset",
+        "pack",
+        "rebuild",
+        "report",
+        "segment",
+        "show",
+        "sign",
+        "stats",
+        "train_vocab",
+        "verify",
+        "write_report",
+    ]
     assert bertdata.__all__ == offered
     assert dir(bertdata) == sorted(offered)
     for name in offered:
@@ -52,7 +70,8 @@ def test_the_package_offers_these_names_and_no_others():
 def test_each_function_is_that_of_its_module_and_says_what_it_does(name):
     function = getattr(bertdata, name)
     module = "write_report" if name == "report" else name
-    assert function is getattr(import_module(f"bertdata.steps.{module}"), name)
+    # The public function only changes the words of errors.
+    assert function.__wrapped__ is getattr(import_module(f"bertdata.steps.{module}"), name)
     assert inspect.getdoc(function)
 
 
@@ -147,6 +166,8 @@ def test_settings_are_keywords_and_paths_come_first(function):
         ["path"],
         ["shard"],
         ["texts", "output"],
+        ["path", "private_key"],
+        ["path", "sources", "output"],
         PACKED,
     )
     optional = [

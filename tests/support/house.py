@@ -34,9 +34,11 @@ ORDER = (
     *("trainer.remote", "trainer.config", "trainer.plugins", "trainer.errors"),
     *("bertdata.__main__", "bertdata.cli", "bertdata", "bertdata.steps", "bertdata.reports"),
     *(
+        "bertdata.trust",
         "bertdata.build",
         "bertdata.loaders",
         "bertdata.packing",
+        "bertdata.lineages",
         "bertdata.dataset",
         "bertdata.shards",
         "bertdata.examples",

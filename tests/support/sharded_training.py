@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from bertdata.records import ShardLayout
+from tests.support.compiling import capturing, count_graphs
 from tests.support.ordered_sums import ShardedSums
 from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
@@ -43,11 +44,13 @@ SHAPE = ModelConfig(
 class Trial:
     """Settings of a short training.
 
+    compiled: whether several processes compile the model.
     model: changes of the model's shape.
     settings: changes of the configuration.
     """
 
     updates: int = 20
+    compiled: bool = False
     rate: float = 1e-3
     model: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
@@ -61,7 +64,12 @@ class Trial:
         return Config.of(**{**usual, "strategy": strategy, **self.settings})
 
     def train(self, workers: Collective) -> "Result":
-        return train(self, workers)
+        if not self.compiled:
+            return train(self, workers)
+        with capturing():
+            result = train(replace(self, settings={**self.settings, "compile": True}), workers)
+            assert count_graphs()
+        return result
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from typing import Any
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
+from tests.support.compiling import capturing, count_graphs
 from tests.support.ordered_sums import PipelinedSums
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -39,6 +40,7 @@ class Trial:
 
     stages, copies: division of the model.
     micro_batches: per update, over all copies.
+    compiled: whether several processes compile the model.
     model, settings: changes of the model's shape and of the configuration.
     """
 
@@ -49,6 +51,7 @@ class Trial:
     recomputes: bool = False
     fill: float = 1.0
     evaluates: bool = False
+    compiled: bool = False
     model: dict[str, Any] = field(default_factory=dict, hash=False)
     settings: dict[str, Any] = field(default_factory=dict, hash=False)
 
@@ -68,7 +71,12 @@ class Trial:
         )
 
     def train(self, workers: Collective) -> "Result":
-        return train(self, workers)
+        if not self.compiled:
+            return train(self, workers)
+        with capturing():
+            result = train(replace(self, settings={**self.settings, "compile": True}), workers)
+            assert count_graphs()
+        return result
 
 
 def even_plan(shape: ModelConfig, stages: int, copies: int, *, recomputes: bool = False, **keys: Any) -> Plan:

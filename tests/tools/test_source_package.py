@@ -73,6 +73,15 @@ def test_the_worker_image_copies_what_is_there_and_all_that_the_package_is_made_
     assert packages | {"schemas", "setup.py", "pyproject.toml", "README.md"} <= copied
 
 
+def test_the_worker_image_does_not_run_as_root_and_says_what_is_in_it() -> None:
+    lines = DOCKERFILE.splitlines()
+    (user,) = (line.split()[1] for line in lines if line.startswith("USER "))
+    assert user not in ("root", "0")
+    assert f"RUN useradd --create-home {user}" in lines
+    assert not [line for line in lines[lines.index(f"USER {user}") + 1 :] if line], "later lines need root"
+    assert "--output-file /usr/share/bertdata.cdx.json" in DOCKERFILE
+
+
 def test_every_extra_that_the_worker_image_installs_exists() -> None:
     (extras,) = re.findall(r'"\$\(ls /wheels/\*\.whl\)\[(.+)\]"', DOCKERFILE)
     declared = re.findall(r'^    "(\w+)": \[', (ROOT / "setup.py").read_text(), re.MULTILINE)

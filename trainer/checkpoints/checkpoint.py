@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from hashlib import md5
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -33,6 +32,8 @@ from bertdata import __version__
 from bertdata.errors import StorageError
 from bertdata.io.file_check import compute_file_md5
 from bertdata.io.whole_directory import open_directory, remove_at_once, sweep_directories
+from bertdata.lineages.exported_model import LINEAGE_NAME
+from bertdata.lineages.run_state import CHECKPOINTS, STATE_FORMAT, STATE_NAME, compute_state_md5
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.device import HOST
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
     from trainer.checkpoints.any_checkpoint import StoredTensor
 
 
-FORMAT = "bertdata checkpoint 1"
-STATE, WEIGHTS, MOMENTS = "state.json", "model.safetensors", "optimizer.safetensors"
+FORMAT, STATE = STATE_FORMAT, STATE_NAME
+WEIGHTS, MOMENTS = "model.safetensors", "optimizer.safetensors"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,6 +78,16 @@ class State:
     model: dict[str, Any]
     config: dict[str, Any]
     versions: tuple[str, ...] = (f"bertdata {__version__}", f"torch {torch.__version__}")
+    workers: int = 0  # number of workers, or 0 if unknown, in older checkpoints
+    threads: int = 0  # number of threads of a processor, or 0 on an accelerator or if unknown
+    # how this phase began: new, weights or phase 2 (bertdata.lineages.run_state); "" in older checkpoints
+    started: str = ""
+    # md5s of the records of the phase's datasets and start, by the keys of bertdata.lineages.run_steps. The
+    # run's directory keeps copies of them. None in older checkpoints
+    sources: dict[str, list[str]] | None = None
+    # earlier parts of this phase that were trained with other settings or versions: for each the values that
+    # differ from the next part, and in "until" its last update
+    history: list[dict[str, Any]] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)  # md5 of each file except state.json, by file name
 
     @property
@@ -149,12 +160,7 @@ def find_checkpoints(output_dir: str) -> dict[int, Path]:
 
 def get_checkpoints_folder(output_dir: str) -> Path:
     """Return the directory with a run's checkpoints."""
-    return Path(output_dir.removeprefix("file://")) / "checkpoints"
-
-
-def compute_state_md5(values: Mapping[str, Any]) -> str:
-    """Return the md5 of a state's values. state.json contains both the values and this md5."""
-    return md5(json.dumps(values, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
+    return Path(output_dir.removeprefix("file://")) / CHECKPOINTS
 
 
 def save_checkpoint(
@@ -189,11 +195,14 @@ def write_checkpoint(
     weights: "Mapping[str, Tensor | StoredTensor]",
     moments: "Mapping[str, Tensor | StoredTensor]",
     others: Mapping[str, bytes] | None = None,
+    record: Callable[[str], bytes] | None = None,
 ) -> None:
     """Write a checkpoint atomically. If the path already has an equal checkpoint, keep it. Replace a
     different checkpoint.
 
     others: names and contents of further files to write, such as a tokeniser's.
+    record: function that returns the contents of the file lineage.json, which is written last. Its argument
+        is the directory with all other files. None writes no such file.
     """
     files = {}
     try:
@@ -211,6 +220,8 @@ def write_checkpoint(
             for name, data in (others or {}).items():
                 (growing / name).write_bytes(data)
             write_state(growing, replace(state, files=files))
+            if record is not None:
+                (growing / LINEAGE_NAME).write_bytes(record(str(growing)))
     except SafetensorError as error:
         raise StorageError(f"{path}: cannot be written: {error}") from None
 

@@ -38,18 +38,45 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
             runtime.log(f"new_head: one of {new} rows is drawn; that of {path} with {left_out} is left out")
         checkpoint = _drop_head(checkpoint, head)
     found, missing = match_weights(own, shape, checkpoint)
-    drawn = f"; drawn anew: {_list_parts(missing)}" if missing else ""
-    left = _list_parts(name for name in checkpoint.weights if name not in found)
-    runtime.log(f"taken from {path}: {_list_parts(found)}{drawn}{left and f'; left out: {left}'}")
+    unused = [name for name in checkpoint.weights if name not in found]
+    taken, drawn, left = name_parts(found, missing, unused)
+    told = [f"taken from {path}: {taken}"]
+    told += [f"drawn anew: {drawn}"] if drawn else []
+    told += [f"left out: {left}"] if left else []
+    runtime.log("; ".join(told))
     return checkpoint
 
 
-def _list_parts(names: Iterable[str]) -> str:
-    """Return the names of the model's parts to which the named tensors belong, as text for the log.
+def name_parts(*groups: Iterable[str]) -> list[str]:
+    """Return, for each group of tensors, the parts of the model to which the tensors belong, as text.
 
-    For example, one of these parts is ``bert.pooler``.
+    A part has a name of two words, for example ``bert.pooler``. If a part has tensors in several groups, its
+    own parts are named instead, so that no part is named twice.
+
+    >>> name_parts(["a.b.c.weight", "a.d.weight"], ["a.b.e.weight"])
+    ['a.b.c, a.d', 'a.b.e']
     """
-    return ", ".join(sorted({".".join(name.split(".")[:2]) for name in names}))
+    listed = [list(group) for group in groups]
+    owners: dict[str, set[int]] = {}
+    for number, names in enumerate(listed):
+        for name in names:
+            for part in _list_prefixes(name):
+                owners.setdefault(part, set()).add(number)
+    return [", ".join(sorted({_find_own_part(name, owners) for name in names})) for names in listed]
+
+
+def _find_own_part(name: str, owners: Mapping[str, set[int]]) -> str:
+    """Return the largest part to which a tensor belongs and in which all tensors are of one group.
+
+    owners: for each part the numbers of the groups that its tensors belong to.
+    """
+    return next((part for part in _list_prefixes(name) if len(owners[part]) == 1), name)
+
+
+def _list_prefixes(name: str) -> list[str]:
+    """Return the parts of the model to which a tensor belongs, from a name of two words to the full name."""
+    words = name.split(".")
+    return [".".join(words[:count]) for count in range(min(2, len(words)), len(words) + 1)]
 
 
 def _drop_head(checkpoint: Checkpoint, head: str) -> Checkpoint:

@@ -11,13 +11,13 @@ from bertdata.config.value_check import check_values, list_types
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io.file_check import compute_file_md5
 from bertdata.io.json_text import parse_json_text
+from bertdata.lineages.run_state import compute_state_md5
 from schemas import load_schema
 from trainer.checkpoints.checkpoint import (
     FORMAT,
     STATE,
     WEIGHTS,
     State,
-    compute_state_md5,
     find_checkpoints,
     get_checkpoints_folder,
 )

@@ -28,6 +28,9 @@ _REASONS = {
     "chunk_rows": _ANOTHER_ORDER,
     "optimiser": "its moments do not fit",
 }
+_PLACES = ("train_data", "eval_data", "vocab", "plan", "save_plan")
+_DEVICE_KEYS = ("device", "strategy", "compile", "deterministic", "device_options")
+"""Keys outside of the sections in ``_COMPARED`` on which the last bits of the weights may depend."""
 _SAID_ELSEWHERE = (
     *("train_data", "eval_data", "objective", "unverified", "seed", "open_files", "optimiser"),
     *("bins", "pack_on_load", "pack_window", "sequences_per_row", "dist", "world_size", "collective"),
@@ -80,6 +83,20 @@ def check_steps(path: Path, state: State, config: Config) -> None:
             f"{path}: its name counts {state.steps_of_update} steps for an update (steps_per_update), this "
             f"run {config.steps_of_update}; give the same, or --resume-from it elsewhere"
         )
+
+
+def find_changed_settings(state: State, config: Config) -> dict[str, Any]:
+    """Return the checkpoint's value of each setting that changes the training and differs in this run.
+
+    Settings about the places of data and files are left out, since the data themselves are compared.
+    """
+    now = config.as_json()
+    sections = [key for section in _COMPARED for key in list_section_keys(section) if key not in _PLACES]
+    return {
+        key: state.config[key]
+        for key in (*sections, *CHANGEABLE, *_DEVICE_KEYS)
+        if key in state.config and state.config[key] != now.get(key)
+    }
 
 
 def describe_changed_settings(state: State, config: Config, update_examples: int) -> list[str]:

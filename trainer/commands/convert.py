@@ -52,6 +52,11 @@ updates if both formats have them."""
         help="your own task that the run was trained on; loads this class",
     )
     add_tokenizer_flags(parser)
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace what an earlier conversion wrote to DIRECTORY; other files in it are never replaced",
+    )
     given = parser.parse_args(arguments)
     from trainer.checkpoints.formats.convert import convert
     from trainer.remote.copies import bring_checkpoint

@@ -102,13 +102,14 @@ def _format_finding(finding: Availability) -> str:
 
 def _check_loggers() -> list[Availability]:
     """Return for each optional logger, such as TensorBoard, whether its package is installed."""
-    findings = []
-    for name, extra in EXTRAS.items():
-        if find_spec(name):
-            findings.append(Availability(name, True, find_version(name)))
-        else:
-            findings.append(Availability(name, False, "not installed", install_extra(extra)))
-    return findings
+    return [_check_package(name, extra) for name, extra in EXTRAS.items()]
+
+
+def _check_package(name: str, extra: str) -> Availability:
+    """Return whether a package is installed, with its version or the command that installs its extra."""
+    if find_spec(name):
+        return Availability(name, True, find_version(name))
+    return Availability(name, False, "not installed", install_extra(extra))
 
 
 def _check_machine() -> list[Availability]:
@@ -127,4 +128,5 @@ def _check_machine() -> list[Availability]:
         Availability("cores", True, threads),
         Availability("memory", True, f"{memory:.1f} GiB"),
         kernels,
+        _check_package("torchao", "fp8"),
     ]

@@ -85,6 +85,12 @@ class Config:
             require(given, f"lr_schedule {self.schedule_name} needs {name}")
         if not self.counts_updates:
             self.find_warmup(self.schedule.steps)
+        budget, multiple = self.data.token_budget or 0, self.update.token_multiple
+        require(
+            budget % multiple == 0,
+            f"token_budget is {budget}, expected a multiple of {multiple}, because precision is "
+            f"{self.update.precision}",
+        )
 
     @classmethod
     def of(cls, **given: Any) -> "Config":

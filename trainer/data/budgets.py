@@ -110,6 +110,7 @@ class Budgets:
         *,
         least: int = 0,
         most: float = math.inf,
+        multiple: int = 1,
     ) -> None:
         """Choose the shapes of the budgets.
 
@@ -122,12 +123,15 @@ class Budgets:
         which has room for any amount of padding.
         most: number of tokens that nearly no micro-batch exceeds. Budgets for larger micro-batches are not
         among ``usual``. By default all budgets are.
+        multiple: number of which the number of tokens of each budget is a multiple. ``sizes`` are multiples
+        already.
         """
         self.batch_size = batch_size
         self.layout = layout
         self.examples = batch_size * layout.sequences_per_row
         self._longest = layout.max_seq_length
-        whole, every_mask = batch_size * self._longest, self.examples * layout.max_predictions_per_seq
+        whole = _round_up(batch_size * self._longest, multiple)
+        every_mask = self.examples * layout.max_predictions_per_seq
         sizes = [*(size for size in sizes if size < _NEARLY_WHOLE * whole), whole]
         # Slots for masked words: the expected number, plus three standard deviations of the number of masked
         # words in batch_size examples.
@@ -145,7 +149,8 @@ class Budgets:
                 masks = every_mask
             padding = math.ceil((size - before) / self._longest + 0.5)  # half a sequence to be safe
             self.budgets.append(Budget(tokens=size, masks=masks, sequences=self.examples + padding))
-        self.budgets.append(Budget(tokens=whole, masks=every_mask, sequences=self.examples + batch_size))
+        padding = math.ceil(whole / self._longest)  # sequences, if all tokens are padding
+        self.budgets.append(Budget(tokens=whole, masks=every_mask, sequences=self.examples + padding))
         self._sizes = [one.tokens for one in self.budgets]
         self.usual = self.budgets[: bisect_left(self._sizes, min(most, whole)) + 1]
         """Budgets that nearly all micro-batches use, without those larger than the data need."""
@@ -172,6 +177,7 @@ def find_budgets(
     token_budget: int | None = None,
     group: int = 1,
     bins: int = 1,
+    multiple: int = 1,
 ) -> Budgets:
     """Choose a few budgets for a dataset, so that padding is at most 5 % on average.
 
@@ -182,6 +188,8 @@ def find_budgets(
     group: number of micro-batches that exchange examples, so that all have nearly equally many tokens.
     bins: number of length bins from which micro-batches are drawn. They are assumed to have equally many
     examples.
+    multiple: number of which the number of tokens of each budget is a multiple. A given token_budget must be
+    a multiple of it.
     """
     if token_budget is not None and token_budget <= 0:
         raise SettingsError(f"token_budget is {token_budget}, expected a number of tokens above 0")
@@ -198,7 +206,9 @@ def find_budgets(
         # add a budget for the rare micro-batches with fewer tokens than any that was simulated
         if least < _NEARLY_WHOLE * sizes[0]:
             sizes, least = [_round_up(least, 8), *sizes], 0
-    return Budgets(sizes, examples, layout, batch_size, least=least, most=int(totals.max()))
+        sizes = sorted({_round_up(size, multiple) for size in sizes})
+    most = int(totals.max())
+    return Budgets(sizes, examples, layout, batch_size, least=least, most=most, multiple=multiple)
 
 
 def _simulate_totals(lengths: Array, batch_size: int, group: int, bins: int) -> Array:

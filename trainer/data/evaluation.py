@@ -19,7 +19,12 @@ _PREFETCHED_BATCHES = 4
 
 
 def make_evaluation_form(
-    data: OpenedDataset, *, batch_size: int, padded: bool = False, token_budget: int | None = None
+    data: OpenedDataset,
+    *,
+    batch_size: int,
+    padded: bool = False,
+    token_budget: int | None = None,
+    multiple: int = 1,
 ) -> Form:
     """Return the object that makes batches for ``load_evaluation_batches``.
 
@@ -28,11 +33,12 @@ def make_evaluation_form(
     padded: True for batches of padded rows, False for flat batches.
     token_budget: flat batches are padded to multiples of this number. None: sizes with little padding are
     chosen.
+    multiple: number of which the number of tokens of each flat batch is a multiple.
     """
     if padded:
         return RowForm()
-    layout = _unpack_layout(data.layout)
-    return Form(find_budgets(sample_sizes(data), layout, batch_size, token_budget=token_budget))
+    layout, sizes = _unpack_layout(data.layout), sample_sizes(data)
+    return Form(find_budgets(sizes, layout, batch_size, token_budget=token_budget, multiple=multiple))
 
 
 def load_evaluation_batches(

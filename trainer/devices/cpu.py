@@ -70,6 +70,14 @@ class Cpu(Device):
     fused_step = True
     attention = staticmethod(cpu_attention)
 
+    def find_reason_against_fp8(self) -> str:
+        if self.config.update.fp8_emulation:
+            return ""
+        return (
+            "device 'cpu' has no FP8: give --precision bf16, or --fp8-emulation to see what the same "
+            "roundings do to a training"
+        )
+
     def seed(self, seed: int) -> None:
         # seed only the CPU: torch.manual_seed would take 50 times as long, because it seeds every
         # accelerator's generator

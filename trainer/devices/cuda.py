@@ -18,7 +18,7 @@ from trainer.data.batches import Batch, FlatAttention
 from trainer.devices.availability import Availability
 from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.cuda_losses import cross_entropy
-from trainer.devices.device import Device, Result
+from trainer.devices.device import HALVES, Device, Result
 from trainer.devices.peaks import find_peak
 from trainer.model.headed import HeadedBert
 from trainer.model.padded_attention import padded_attention
@@ -37,6 +37,9 @@ _KERNELS = {
 """For each attention kernel, PyTorch's function that switches it on or off, and the first words of PyTorch's
 warning if the kernel cannot be used.
 """
+
+_FP8_CAPABILITY = (8, 9)
+"""First compute capability, NVIDIA's version of a GPU's functions, that multiplies in FP8."""
 
 _PLAIN = "not compiled"
 
@@ -68,14 +71,16 @@ class Cuda(Device):
                 f"device 'cuda' is not there: worker {local_rank} has no GPU, torch "
                 f"{torch.__version__} {build}"
             )
+        gpu = torch.device("cuda", local_rank)
+        torch.cuda.set_device(gpu)
         super().__init__(config)
-        self.torch_device = torch.device("cuda", local_rank)
-        torch.cuda.set_device(self.torch_device)
+        self.torch_device = gpu
         # TF32 speeds up the matrix products that autocast leaves in fp32
         torch.set_float32_matmul_precision("high")
         self._graphs = bool(config.cuda.cuda_graphs)
         if self._graphs:
-            self.compile_mode = "reduce-overhead"
+            # One CUDA graph is started by one call. CUDA graphs of the single layers would need many calls.
+            self.compiles_whole, self.compile_mode = True, "reduce-overhead"
         # Compile unless the configuration or the machine gives a reason not to.
         self._why_plain = "" if self.must_compile else _find_reason_not_to_compile(config)
         self.compiles = not self._why_plain
@@ -89,6 +94,16 @@ class Cuda(Device):
     @property
     def must_compile(self) -> bool:
         return super().must_compile or bool(self.config.cuda.cuda_graphs)
+
+    def find_reason_against_fp8(self) -> str:
+        found = torch.cuda.get_device_capability()
+        if found >= _FP8_CAPABILITY or self.config.update.fp8_emulation:
+            return ""
+        return (
+            f"{torch.cuda.get_device_name()} has compute capability {_format_capability(found)}, FP8 needs "
+            f"{_format_capability(_FP8_CAPABILITY)}: give --precision bf16, or --fp8-emulation to see what "
+            "the same roundings do to a training"
+        )
 
     def place(self, model: HeadedBert) -> HeadedBert:
         model = super().place(model)
@@ -148,7 +163,7 @@ class Cuda(Device):
         kernels.
         """
         precision = self.config.update.precision
-        half = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+        half = HALVES.get(precision, torch.float32)
         length = self.config.data.max_seq_length or shape.max_position_embeddings
         head = shape.hidden_size // shape.num_attention_heads
         dropout = shape.attention_probs_dropout_prob
@@ -205,7 +220,13 @@ def examine() -> Availability:
         return finding
     about = torch.cuda.get_device_properties(0)
     gpus = f"{finding.count} x {about.name}, {about.total_memory / 2**30:.0f} GiB"
-    return replace(finding, found=f"{gpus}; {finding.found}")
+    fp8 = ", FP8" if torch.cuda.get_device_capability(0) >= _FP8_CAPABILITY else ""
+    return replace(finding, found=f"{gpus}; {finding.found}{fp8}")
+
+
+def _format_capability(capability: tuple[int, int]) -> str:
+    """Return a compute capability as NVIDIA writes it, for example 8.9 for (8, 9)."""
+    return ".".join(map(str, capability))
 
 
 def _allow_kernel(attention: str) -> None:

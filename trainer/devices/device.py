@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
@@ -13,6 +13,8 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
 from trainer.model.bert import attend_with_pytorch, find_host_memory
+from trainer.model.compiled_parts import CompilePart
+from trainer.model.fp8 import require_fp8_library
 from trainer.model.headed import HeadedBert
 from trainer.tasks.task import RowLosses
 
@@ -20,9 +22,9 @@ Result = TypeVar("Result")
 
 HOST = torch.device("cpu")
 
-HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
-"""PyTorch's type for each 16-bit precision, in which matrices are multiplied. With fp32, they are multiplied
-in the type of the weights.
+HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.bfloat16}
+"""PyTorch's 16-bit type for each precision below fp32, in which matrices are multiplied. With fp32, they are
+multiplied in the type of the weights. With fp8, it is the type of everything that is not computed in FP8.
 """
 
 Meet = Callable[[], tuple[Any, int, int]]
@@ -30,6 +32,24 @@ Meet = Callable[[], tuple[Any, int, int]]
 
 It returns an empty key-value store that all workers share, this worker's rank, and the number of workers.
 """
+
+
+class Compilable(Protocol):
+    """Interface of a module that a device compiles, as a whole or by its parts."""
+
+    def compile(self, **settings: Any) -> None:
+        """Compile the module as one graph.
+
+        settings: arguments of ``torch.compile``.
+        """
+        ...
+
+    def compile_parts(self, compile_part: CompilePart) -> None:
+        """Compile the parts of the module.
+
+        compile_part: function that takes a function and returns it compiled.
+        """
+        ...
 
 
 class Device:
@@ -57,7 +77,10 @@ class Device:
     # memory
     step_chunk = 2**22
     casts_once = False  # True: weights are converted to 16 bits once per update, False: in each micro-batch
-    compile_mode: str | None = None  # ``mode`` argument of torch.compile, where it is used
+    # True: forward pass and loss are compiled as one graph, False: embeddings, layers and heads each have a
+    # graph, and all layers of a kind share theirs
+    compiles_whole = False
+    compile_mode: str | None = None  # ``mode`` argument of torch.compile for a graph of the whole model
     compiles_always = False  # True: the device itself compiles all operations, without torch.compile
     idle: tuple[str, ...] = ()  # configuration keys that have no effect on this device
 
@@ -70,11 +93,21 @@ class Device:
         self.config = config
         self.torch_device = torch.device(self.name)
         self.compiles = self.must_compile
+        if config.update.precision == "fp8":
+            if reason := self.find_reason_against_fp8():
+                raise SettingsError(f"precision fp8: {reason}")
+            require_fp8_library()
 
     @property
     def must_compile(self) -> bool:
         """True if the configuration asks for a compiled model, so that the device does not decide itself."""
         return bool(self.config.run.compile or self.config.run.compile_only)
+
+    def find_reason_against_fp8(self) -> str:
+        """Return why this device cannot train in FP8, with a remedy, for an error message. Return "" if it
+        can.
+        """
+        return f"device {self.name!r} has no FP8 here; give another --precision"
 
     def join(self, meet: Meet) -> None:
         """Join torch.distributed's process group with the other workers.
@@ -92,7 +125,8 @@ class Device:
     def autocast(self, precision: str) -> AbstractContextManager[object]:
         """Return the context manager for the forward pass.
 
-        precision: type in which matrices are multiplied, "fp32", "bf16" or "fp16".
+        precision: type in which matrices are multiplied, "fp32", "bf16", "fp16" or "fp8". With "fp8" it
+            is bf16, for everything except the layers that multiply in FP8 (``trainer.model.fp8``).
         """
         half = HALVES.get(precision)
         return torch.autocast(self.torch_device.type, half, enabled=half is not None)
@@ -107,17 +141,26 @@ class Device:
         """
         return self.attention
 
-    def compile(self, learner: nn.Module) -> None:
-        """Compile the module if the configuration asks for it. It is compiled once for each shape of its
-        arguments.
+    def compile(self, learner: Compilable) -> None:
+        """Compile the model and its loss if the configuration asks for it.
+
+        learner: module of the model and its loss, ``trainer.update.learner.Learner``.
         """
         if self.compiles:
             if not hasattr(learner, "compile"):
                 raise SettingsError(f"compile: torch {torch.__version__} cannot compile modules; 2.2 can")
-            # One graph is compiled for each size of a micro-batch, in training and in evaluation. Sizes
-            # beyond this limit would run uncompiled.
-            torch._dynamo.config.cache_size_limit = 64
-            learner.compile(mode=self.compile_mode, dynamic=False)
+            # A graph is compiled for each size of a micro-batch, for each kind of layer, in training and in
+            # evaluation. Sizes beyond this limit would run uncompiled.
+            torch._dynamo.config.cache_size_limit = 256
+            if self.compiles_whole:
+                learner.compile(mode=self.compile_mode, dynamic=False)
+            else:
+                learner.compile_parts(self.compile_part)
+
+    def compile_part(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function compiled. It is compiled once for each shape of its arguments."""
+        compiled: Callable[..., Any] = torch.compile(function, dynamic=False)
+        return compiled
 
     def prepare(self, batch: Batch) -> Batch:
         """Do the part of the batch's move to the device that another thread can do, for example pin its

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.profiler import ProfilerActivity
 
 from bertdata.errors import SettingsError
@@ -20,7 +20,7 @@ from trainer.config.sections.devices import HpuSection
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.devices.availability import Availability
-from trainer.devices.device import Meet
+from trainer.devices.device import Compilable, Meet
 from trainer.devices.peaks import find_peak
 from trainer.devices.stepping_device import SteppingDevice
 
@@ -47,6 +47,7 @@ class Hpu(SteppingDevice):
     name = "hpu"
     process_group = "hccl"  # Horovod is not possible: on Gaudi it supports only TensorFlow
     bucket_mb = 230
+    compiles_whole = True
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         self.mode = find_execution_mode(config.hpu)
@@ -84,7 +85,7 @@ class Hpu(SteppingDevice):
     def autocast(self, precision: str) -> AbstractContextManager[object]:
         return torch.autocast("hpu", torch.bfloat16) if precision == "bf16" else nullcontext()
 
-    def compile(self, learner: nn.Module) -> None:
+    def compile(self, learner: Compilable) -> None:
         if self.compiles:
             learner.compile(backend="hpu_backend")
 

@@ -12,14 +12,13 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch import nn
 
 from bertdata.errors import BertDataError, MissingExtraError, SettingsError
 from trainer.config.schedules.form import Preset
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.devices.availability import Availability
-from trainer.devices.device import Meet
+from trainer.devices.device import Compilable, Meet
 from trainer.devices.stepping_device import SteppingDevice
 from trainer.model.headed import HeadedBert
 
@@ -89,7 +88,7 @@ class Xla(SteppingDevice):
             self._server = profiler.start_server(PROFILE_PORT)
         return super().place(model)
 
-    def compile(self, learner: nn.Module) -> None:
+    def compile(self, learner: Compilable) -> None:
         """Do nothing. torch_xla compiles everything when it first runs."""
 
     def move(self, batch: Batch) -> Batch:

@@ -20,11 +20,12 @@ def convert(
     lower_case: bool | None = None,
     moments: bool = True,
     task: str | None = None,
+    overwrite: bool = False,
 ) -> ConvertResult:
     """Convert a checkpoint to another program's format, as ``python -m trainer convert`` does.
 
     source: a run, a checkpoint, or a directory or file with weights.
-    target: directory to write. It must not exist yet.
+    target: directory to write. It must not exist yet, unless overwrite is True.
     kind: format of the source, as a program's name. None: it is recognised from the files. The command's flag
         is ``--from``.
     to: format to write. None: "huggingface" for a checkpoint of this trainer, else "bertdata".
@@ -34,6 +35,7 @@ def convert(
     lower_case: whether the tokeniser of a vocabulary lower-cases text. None: as for the training data.
     moments: False leaves out the optimiser's moments, which are two thirds of a checkpoint.
     task: your own task that the run was trained on, as package.module:CLASS. The class is imported.
+    overwrite: replace what an earlier conversion wrote to the target.
 
     Raises UsageError (or a subclass) if an argument is wrong, and DataError (or a subclass) if the checkpoint
     is at fault.
@@ -55,5 +57,6 @@ def convert(
             lower_case=lower_case,
             moments=moments,
             task=task,
+            overwrite=overwrite,
         )
     return ConvertResult(directory=convert_path(target), text=text, warnings=tuple(watched.warnings))

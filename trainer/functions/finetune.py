@@ -5,7 +5,7 @@ from typing import Any
 from trainer.commands.pretrain import warn_of_contradictions
 from trainer.config.task_config import make_layered_task, require_task
 from trainer.errors import name_missing_extra
-from trainer.functions.keys import make_words
+from trainer.functions.keys import format_call, make_words
 from trainer.functions.progress import Progress, announce_torch, watch
 from trainer.functions.results import TrainingResult
 from trainer.run.path_check import check_paths
@@ -31,5 +31,5 @@ def finetune(*, progress: Progress = None, **keys: Any) -> TrainingResult:
         from trainer.functions.training import describe_training
         from trainer.run.finetune import finetune as run_task
 
-        run_task(layered.config, loggers=[watched.logger])
+        run_task(layered.config, loggers=[watched.logger], call=format_call("finetune", keys))
     return describe_training(layered.config, watched)

@@ -5,7 +5,7 @@ from typing import Any
 from trainer.commands.pretrain import warn_of_contradictions
 from trainer.config.flags import make_layered
 from trainer.errors import name_missing_extra
-from trainer.functions.keys import make_words
+from trainer.functions.keys import format_call, make_words
 from trainer.functions.progress import Progress, announce_torch, watch
 from trainer.functions.results import TrainingResult
 from trainer.run.path_check import check_paths
@@ -37,5 +37,5 @@ def pretrain(*, progress: Progress = None, **keys: Any) -> TrainingResult:
         from trainer.functions.training import describe_training
         from trainer.run.pretrain import pretrain as run_phases
 
-        run_phases(phases, loggers=[watched.logger])
+        run_phases(phases, loggers=[watched.logger], call=format_call("pretrain", keys))
     return describe_training(phases[-1], watched)

@@ -19,7 +19,7 @@ from bertdata.config.settings import require
 from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig, check_length
 from trainer.data.batches import Batch, FlatAttention
-from trainer.model.layers import Dense, Embeddings, Layer, LayerOutput
+from trainer.model.layers import Dense, Embeddings, EncoderOutput, Layer, LayerOutput
 
 PASSES = 3.0
 """Operations of a forward and a backward pass together, as a multiple of the forward pass's operations."""
@@ -80,22 +80,25 @@ class Bert(nn.Module):
         """Return vectors of the tokens, shape (tokens, hidden), and vectors of the sequences, shape (B,
         hidden).
 
-        carried: output of the layer before this object's first layer, if the model is divided. None: this
-        object has the embeddings.
+        carried: output of the layer before this object's first layer, if the model is divided. An
+        EncoderOutput is returned as it is, without running any layer. None: this object has the embeddings.
         """
-        normed = self.encode_seeded(batch, carried)
+        normed = self.encode_seeded(batch, carried).normed
         first = normed.index_select(0, batch.starts())
         return normed, torch.tanh(self.pooler.dense(first))
 
-    def encode_seeded(self, batch: Batch, carried: LayerOutput | None = None) -> Tensor:
-        """Return vectors of the tokens, shape (tokens, hidden). Afterwards seed the dropout of the heads.
+    def encode_seeded(self, batch: Batch, carried: LayerOutput | None = None) -> EncoderOutput:
+        """Return the output of the last layer. Afterwards seed the dropout of the heads.
 
-        carried: output of the layer before this object's first layer. None: this object has the embeddings.
+        carried: output of the layer before this object's first layer. An EncoderOutput is returned as it is,
+        and nothing is seeded. None: this object has the embeddings.
         """
-        normed = self.encode(batch, carried).normed
+        if isinstance(carried, EncoderOutput):
+            return carried
+        output = EncoderOutput(*self.encode(batch, carried))
         if self.seeds is not None:
             self.seeds(len(self.encoder.layer) + 1)
-        return normed
+        return output
 
     def encode(self, batch: Batch, carried: LayerOutput | None = None) -> LayerOutput:
         """Return the output of this object's last layer.

@@ -147,7 +147,7 @@ class BertForMaskedLM(HeadedBert):
         sentence.
         """
         if not self.pairs:
-            return Logits(self.guess_words(batch, self.bert.encode(batch, carried).normed), None)
+            return Logits(self.guess_words(batch, self.bert.encode_seeded(batch, carried).normed), None)
         rows, pooled = self.bert(batch, carried)
         return Logits(self.guess_words(batch, rows), self.cls.seq_relationship(pooled))
 

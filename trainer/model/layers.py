@@ -35,6 +35,12 @@ class LayerOutput(NamedTuple):
     normed: Tensor
 
 
+class EncoderOutput(LayerOutput):
+    """Output of the last layer. A model that is called with it computes only the heads."""
+
+    __slots__ = ()
+
+
 class Norm(nn.LayerNorm):
     """Layer norm that computes in the type of its weights (fp32 under autocast), and returns the type of its
     input.
@@ -111,6 +117,8 @@ class SelfAttention(nn.Module):
 
     joins: True to compute query, key and value by one product where the sequences allow it. The backward pass
     then keeps a joined copy of the three weights.
+    multiply: function that computes the one product, with the arguments of ``torch.nn.functional.linear``. It
+    can be replaced, because FP8 needs another one.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -119,6 +127,7 @@ class SelfAttention(nn.Module):
         self.dropout = config.attention_probs_dropout_prob
         width = config.hidden_size
         self.joins = True
+        self.multiply: Callable[[Tensor, Tensor, Tensor | None], Tensor] = F.linear
         self.query_key_scale = (width // self.heads) ** -0.25 if config.scale_query_key else None
         self.query, self.key, self.value = (nn.Linear(width, width, config.use_qkv_bias) for _ in range(3))
 
@@ -142,7 +151,7 @@ class SelfAttention(nn.Module):
             return tuple(part(rows).view(len(rows), self.heads, -1) for part in parts)
         weight = torch.cat([part.weight for part in parts])
         bias = None if self.query.bias is None else torch.cat([part.bias for part in parts])
-        return F.linear(rows, weight, bias).view(len(rows), 3, self.heads, -1).unbind(1)
+        return self.multiply(rows, weight, bias).view(len(rows), 3, self.heads, -1).unbind(1)
 
 
 class Attention(nn.Module):

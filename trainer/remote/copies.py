@@ -10,6 +10,7 @@ from bertdata.errors import MissingInputError
 from bertdata.io import storage
 from bertdata.io.terminal import say_error
 from bertdata.io.whole_directory import open_directory
+from bertdata.lineages.documents import SOURCES
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME
 from bertdata.tokens.kept_files import CONFIGURATION_NAME
 from trainer.errors import CheckpointError
@@ -103,14 +104,15 @@ def _bring(url: str) -> str:
 
 
 def bring_numbered(run_url: str, number: int) -> Path:
-    """Download a checkpoint of a run, and the run's tokeniser, into the run's directory of copies.
+    """Download a checkpoint of a run, its tokeniser and its records into the run's directory of copies.
 
     Returns the local path of the checkpoint. MissingInputError if the run has no such checkpoint.
     """
     run = StoredRun.read(run_url)
     folder = find_copies_folder(run_url)
     path = download_checkpoint(run.get_checkpoint(number), folder)
-    for name in set(run.others) & set(_TOKENIZER_NAMES):
+    kept = {name for name in run.others if name.startswith(f"{SOURCES}/")}
+    for name in sorted(kept | (set(run.others) & set(_TOKENIZER_NAMES))):
         download_file(storage.join(run.url, name), folder / name)
     os.utime(path)
     _remove_unused(path.parent)

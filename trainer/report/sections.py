@@ -16,6 +16,7 @@ from bertdata.reports.page.blocks import (
     StepsBlock,
 )
 from bertdata.reports.page.page import ReportPage, ReportSection
+from bertdata.reports.sections.lineage import make_lineage_blocks
 from trainer.logs.charts import OPTIMISER, SPEED, make_charts, make_result_charts
 from trainer.logs.recorded_run import RecordedRun
 from trainer.report.cautions import find_cautions
@@ -32,6 +33,8 @@ from trainer.report.split_plan import draw_plan_file
 from trainer.report.words import describe_measure
 
 _KEPT_PLAN = "plan.json"
+_STARTED_BY = {"command": "Command", "call": "Python call"}
+"""Keys of the log with what started a run, and the words for it in the page."""
 _COMMAND_CHARACTERS = 88
 """Longest line of a command line in the page, if its flags are short enough."""
 _GUESS_NOTE = (
@@ -50,6 +53,7 @@ def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
         ReportSection(
             "What was trained", (make_facts_table(runs), *_draw_data_paths(runs), *_make_data_notes(runs))
         ),
+        ReportSection("Lineage", tuple(_draw_lineages(runs))),
         ReportSection("Loss and accuracy", _make_chart_blocks(make_result_charts(runs)), _GUESS_NOTE),
         ReportSection("Labels", _make_class_blocks(runs)),
         ReportSection("Evaluations", tuple(filter(None, [make_evaluations_table(runs)]))),
@@ -74,12 +78,17 @@ def _make_headlines(runs: Sequence[RecordedRun]) -> tuple[PageContent, ...]:
 
 
 def _make_commands(runs: Sequence[RecordedRun]) -> Iterator[CommandBlock]:
-    """Yield the command lines of each run. A run that was resumed may have several."""
+    """Yield the command lines and Python calls that started each run. A run that was resumed may have
+    several.
+    """
     for run in runs:
-        commands = dict.fromkeys(str(start["command"]) for start in run.log.starts if "command" in start)
-        for number, command in enumerate(commands, 1):
-            which = f"Command {number}" if len(commands) > 1 else "Command"
-            yield CommandBlock(f"{which} that started {run.name}", _wrap_command(command))
+        started = dict.fromkeys(
+            (key, str(start[key])) for start in run.log.starts for key in _STARTED_BY if key in start
+        )
+        for number, (key, text) in enumerate(started, 1):
+            which = f"{_STARTED_BY[key]} {number}" if len(started) > 1 else _STARTED_BY[key]
+            lines = _wrap_command(text) if key == "command" else tuple(text.splitlines())
+            yield CommandBlock(f"{which} that started {run.name}", lines)
 
 
 def _wrap_command(command: str) -> tuple[str, ...]:
@@ -122,6 +131,12 @@ def _draw_data_paths(runs: Sequence[RecordedRun]) -> list[PageContent]:
     """
     found = [(run.name, make_data_path(run)) for run in runs]
     return [StepsBlock(f"Data of {name}", steps) for name, steps in found if len(steps) > 1]
+
+
+def _draw_lineages(runs: Sequence[RecordedRun]) -> Iterator[PageContent]:
+    """Yield a picture and a table of the steps that led to each run, from the dump or the user's files on."""
+    for run in runs:
+        yield from make_lineage_blocks(run.path, run.name)
 
 
 def _make_data_notes(runs: Sequence[RecordedRun]) -> Iterator[Prose]:

@@ -104,7 +104,7 @@ def check_same_weights(runtime: Runtime, name: str, weights: Sequence[Tensor], *
                 TrainerError(
                     f"update {step}: the weights of worker {rank} differ from those of worker {first}; "
                     "one of them has computed something else: look for other hardware or packages, or "
-                    "damage; nothing is saved; --resume continues from the last checkpoint"
+                    "damage; nothing is saved; --resume continues from the last checkpoint, if there is one"
                 )
             )
 

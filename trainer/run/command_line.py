@@ -11,7 +11,7 @@ _MODULES = ("__main__.py", "by_path.py")  # what ``python -m trainer`` runs, and
 def find_command_line() -> str | None:
     """Return the command line of this process as a user can type it again.
 
-    Return None if other Python code started the run, for example a notebook.
+    Return None if other Python code started the run. ``trainer.functions`` then gives the call.
     """
     program = PurePath(sys.argv[0])
     if program.stem == _SCRIPT:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.dataset.mixture.weights import split_paths
-from bertdata.dataset.reader import open_dataset
+from bertdata.dataset.reader import OpenedDataset, open_dataset
 from bertdata.errors import BertDataError
 from bertdata.io.made_directories import make_directory_for_block
 from trainer.checkpoints.checkpoint import STATE, find_checkpoints
 from trainer.checkpoints.reading import choose_best_checkpoint, choose_checkpoint, read_state
 from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.config.settings import Config, format_flag
+from trainer.data.opening import prepare_for_training
 from trainer.logs.evaluation_results import EvaluationResults
 from trainer.logs.further_logs import make_mllog
 from trainer.logs.logs import Terminal
@@ -36,6 +37,7 @@ from trainer.run.remote_output import (
 )
 from trainer.run.runtime import find_model_config, make_model, open_runtime
 from trainer.run.strategies import find_inference
+from trainer.run.trained_data import open_trained_data
 from trainer.run.weights import load_weights
 from trainer.update.worker import Runtime
 
@@ -116,7 +118,7 @@ def evaluate_checkpoints(
                     for warning in runtime.on_rank_0(about) or []:
                         runtime.log(f"warning: {warning}")
                 shape = known
-                runtime, evaluation, model = _prepare_evaluation(runtime, shape)
+                runtime, evaluation, model = _prepare_evaluation(runtime, shape, path)
                 inference = find_inference(runtime.worker(model))
             if not load_weights(runtime, model, inference, path, read):
                 continue
@@ -210,12 +212,13 @@ def _read_checkpoint_facts(config: Config, path: str) -> tuple[dict[str, Any] | 
 
 
 def _prepare_evaluation(
-    runtime: Runtime, shape: dict[str, Any] | None
+    runtime: Runtime, shape: dict[str, Any] | None, path: str
 ) -> tuple[Runtime, Evaluation, HeadedBert]:
     """Return the runtime, the evaluation, and a model for a checkpoint with these model settings.
 
     The returned runtime knows which share of the model this worker holds.
     shape: the checkpoint's model settings, or None if it has none. Configured settings override them.
+    path: path of the checkpoint.
     """
     config = runtime.config
     if shape is not None:
@@ -229,7 +232,11 @@ def _prepare_evaluation(
         lambda: task.open(config, str(config.data.eval_data), tokens, held_out=True)
     )
     check_same_data(runtime, {format_flag("eval_data"): data})
-    training = task.open(config, config.data.train_data, tokens) if config.data.train_data else None
+    if config.data.train_data:
+        opened = task.open(config, config.data.train_data, tokens)
+        training: OpenedDataset | None = prepare_for_training(config, opened)
+    else:
+        training = open_trained_data(runtime, path, tokens)
     model = find_model_config(config, data, shape)
     runtime = place_model(runtime, model, data.layout.max_seq_length)
     evaluation = Evaluation.of(runtime, data, training)

@@ -55,7 +55,7 @@ class Evaluation:
         evaluation: the task's measures.
         folder: directory for the task's result files. None: output_dir.
         """
-        self._runtime, self._data, self._evaluation = runtime, data, evaluation
+        self._runtime, self.data, self._evaluation = runtime, data, evaluation
         self._folder = str(runtime.config.run.output_dir) if folder is None else folder
         self.note = evaluation.note
         if self.note:
@@ -74,7 +74,7 @@ class Evaluation:
     @property
     def examples(self) -> int:
         """The number of examples that are evaluated."""
-        return min(self._data.examples, self._runtime.config.evaluation.eval_examples or self._data.examples)
+        return min(self.data.examples, self._runtime.config.evaluation.eval_examples or self.data.examples)
 
     def measure(self, strategy: Strategy | Inference, *, step: int, trained: int) -> EvaluationRecord:
         """Evaluate the model on this worker's part of the data, and return the results of all workers
@@ -91,13 +91,14 @@ class Evaluation:
         examples = self.examples
         batch_size = keys.eval_batch_size or config.update.batch_size or 32
         form = make_evaluation_form(
-            self._data,
+            self.data,
             batch_size=batch_size,
             padded=self._runtime.has_rows,
             token_budget=config.data.token_budget,
+            multiple=config.update.token_multiple,
         )
         batches = load_evaluation_batches(
-            self._data,
+            self.data,
             form=form,
             batch_size=batch_size,
             workers=share.copies,
@@ -110,7 +111,7 @@ class Evaluation:
         # A request to stop only ends the loop here, so that the device's context closes normally. The check
         # after the loop raises StopRequested again.
         inference = find_inference(strategy.worker, strategy) if isinstance(strategy, Strategy) else strategy
-        threads = suit_threads(device, inference.shape, batch_size, self._data.layout.max_seq_length)
+        threads = suit_threads(device, inference.shape, batch_size, self.data.layout.max_seq_length)
         with threads, inference.evaluating() as measure, suppress(StopRequested):
             for batch in batches:
                 workers.stopping.check(exchanges=inference.exchanges)

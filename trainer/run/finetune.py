@@ -7,7 +7,7 @@ loop of pre-training trains on the features.
 import math
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +35,7 @@ from trainer.run.configured_shape import override_stored_settings
 from trainer.run.copying import copy_features
 from trainer.run.evaluate import choose_result, evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
+from trainer.run.interruption import name_saved_checkpoint
 from trainer.run.machines import share_checkpoint
 from trainer.run.path_check import find_run_files
 from trainer.run.placing import place_model
@@ -61,24 +62,28 @@ from trainer.update.worker import Runtime
 from trainer.workers.restarts import end_for_restart
 
 
-def finetune(config: Config, *, may_be_new: bool = False, loggers: Sequence[Logger] = ()) -> None:
+def finetune(
+    config: Config, *, may_be_new: bool = False, loggers: Sequence[Logger] = (), call: str | None = None
+) -> None:
     """Train the configured task from a checkpoint, evaluate the model, and write predictions.
 
     The output directory gets everything that pre-training writes there, the task's predictions, and in
     ``features/`` the datasets that training and evaluation read.
     may_be_new: if ``--resume`` finds no run, start a new run without a warning.
     loggers: further logs of the caller, which get everything that is logged.
+    call: the call of a Python function that started the run, as text. None: a command line started it.
     """
     require_task(config)
     config.require("output_dir")
-    runtime = replace(open_runtime(config), loggers=tuple(loggers))
+    runtime = replace(open_runtime(config), loggers=tuple(loggers), call=call)
     given = config
     if config.run.do_train:
         runtime, (config,) = localise(runtime, [config])
     else:
         runtime = localise_evaluation(runtime.changed(config))
         config = runtime.config
-    with naming_urls(runtime), ExitStack() as locks:
+    saved = name_saved_checkpoint(str(config.run.output_dir)) if config.run.do_train else nullcontext()
+    with saved, naming_urls(runtime), ExitStack() as locks:
         lock_outputs(runtime, [config], locks)
         if config.run.do_train:
             runtime = open_output(runtime, [given], [config], locks)
@@ -170,6 +175,8 @@ def _prepare_features(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any],
         raise MissingInputError(f"{source}: its vocabulary is not at hand; give --vocab")
     lower_case = found.lower_case if isinstance(found, VocabularyFile) else None
     length, longest = find_task_data(config.task).choose_feature_length(config), shape.max_position_embeddings
+    if config.data.max_seq_length is None and length > longest:
+        length = keys["max_seq_length"] = longest  # the task's default is too long for this model
     check_length(length, longest, "max_seq_length", f"give --max-seq-length {longest} or less")
     files = find_files(config)
     if files.evaluation is None and given.do_eval and given.task_dir is not None:

@@ -54,6 +54,7 @@ class PlannedUpdates:
             token_budget=runtime.config.data.token_budget,
             micro_batches=runtime.copies * (accumulation or self.accumulation),
             few_widths=device.compiles or device.needs_rows,
+            multiple=runtime.config.update.token_multiple,
         )
 
     def count_examples(self, update: int) -> int:

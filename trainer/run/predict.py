@@ -1,6 +1,7 @@
 """Predictions of a pre-trained model for a text: the words that could stand in place of its [MASK]s."""
 
 from argparse import Namespace
+from collections.abc import Sequence
 
 import torch
 
@@ -36,6 +37,7 @@ def predict_text(given: Namespace) -> Prediction:
         train_data=given.train_data,
         lower_case=given.lower_case,
     )
+    _refuse_empty_texts(opened, given.text)
     task = given.task or (opened.config.task if opened.config.is_finetuning else WORDS)
     if task.lower() != WORDS:
         return predict_task(given, opened, task)
@@ -43,6 +45,18 @@ def predict_text(given: Namespace) -> Prediction:
     refuse_flags(given, ("context", "labels"))
     count = _USUAL_COUNT if given.num is None else given.num
     return Prediction(task=WORDS, words=guess_words(opened, get_single_text(given), count))
+
+
+def _refuse_empty_texts(opened: Trained, texts: Sequence[str]) -> None:
+    """Raise UsageError for a text without any token, such as a text of blanks only.
+
+    A model would answer such a text too, although there is nothing to read.
+    """
+    for number, text in enumerate(texts, 1):
+        # Blanks are tokens of a byte-level tokeniser, but no words.
+        if not text.strip() or not len(opened.tokenizer.encode_each([text]).ids):
+            which = f"text {number} of {len(texts)}" if len(texts) > 1 else "the text"
+            raise UsageError(f"{which} is empty: it holds no word that {opened.source} could read")
 
 
 def guess_words(opened: Trained, text: str, count: int) -> tuple[tuple[WordGuess, ...], ...]:

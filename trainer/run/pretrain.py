@@ -27,6 +27,7 @@ from trainer.devices.opening import set_device
 from trainer.logs.reporter import Logger
 from trainer.run.agreement import check_same_data
 from trainer.run.best_checkpoint import check_best_metric
+from trainer.run.interruption import name_saved_checkpoint
 from trainer.run.machines import share_checkpoint
 from trainer.run.path_check import require_paths
 from trainer.run.remote_output import localise, naming_urls, open_output
@@ -37,7 +38,13 @@ from trainer.update.worker import Runtime
 from trainer.workers.restarts import end_for_restart
 
 
-def pretrain(phases: Sequence[Config], *, may_be_new: bool = False, loggers: Sequence[Logger] = ()) -> None:
+def pretrain(
+    phases: Sequence[Config],
+    *,
+    may_be_new: bool = False,
+    loggers: Sequence[Logger] = (),
+    call: str | None = None,
+) -> None:
     """Train phase 1, phase 2, or both. A resumed run continues in the phase to which its checkpoint belongs.
 
     A phase ends with a checkpoint, when all its updates are made, when the target accuracy is reached, or
@@ -45,6 +52,7 @@ def pretrain(phases: Sequence[Config], *, may_be_new: bool = False, loggers: Seq
     run between two micro-batches, and the gradients of the unfinished update are discarded.
     may_be_new: if ``--resume`` finds no run, start a new run without a warning.
     loggers: further logs of the caller, which get everything that is logged.
+    call: the call of a Python function that started the run, as text. None: a command line started it.
     """
     if phases[0].is_finetuning:
         raise SettingsError(f"task is {phases[0].task}: that is learned by python -m trainer finetune")
@@ -53,10 +61,11 @@ def pretrain(phases: Sequence[Config], *, may_be_new: bool = False, loggers: Seq
 
         return evaluate(phases[-1], loggers=loggers)
     require_paths(phases)
-    runtime = replace(open_runtime(*phases), loggers=tuple(loggers))
+    runtime = replace(open_runtime(*phases), loggers=tuple(loggers), call=call)
     given = [set_device(config, runtime.device.name) for config in phases]
     runtime, phases = localise(runtime, given)
-    with naming_urls(runtime), ExitStack() as locks:
+    saved = name_saved_checkpoint(str(phases[0].run.output_dir))
+    with saved, naming_urls(runtime), ExitStack() as locks:
         lock_outputs(runtime, phases, locks)
         runtime = open_output(runtime, given, phases, locks)
         train_phases(runtime, phases, may_be_new=may_be_new)

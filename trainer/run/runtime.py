@@ -16,6 +16,7 @@ from trainer.config.model_kinds import read_model_config
 from trainer.config.settings import Config
 from trainer.data.opening import check_data_length
 from trainer.devices.opening import find_device
+from trainer.model.fp8 import convert_linear_layers
 from trainer.model.headed import HeadedBert
 from trainer.run.agreement import check_same_settings
 from trainer.run.strategies import find_strategy_class
@@ -100,9 +101,14 @@ def find_model_config(
 def make_model(runtime: Runtime, shape: ModelConfig) -> HeadedBert:
     """Build the model, or this worker's share of a divided model, with initial weights from the run's
     seed.
+
+    Raises SettingsError for a model that cannot be trained in the configured precision.
     """
     runtime.device.seed(runtime.config.data.seed)
-    device, share = runtime.device, runtime.model_share
-    return find_strategy_class(device, share).build(
-        runtime.empty_model(shape), device, runtime.collective, share
-    )
+    device, share, keys = runtime.device, runtime.model_share, runtime.device.config.update
+    model = runtime.empty_model(shape)
+    # Convert layers while the model is whole and has no values. What follows (allocating memory, sharding,
+    # compiling) sees only the converted layers.
+    if keys.precision == "fp8":
+        runtime.log(convert_linear_layers(model, keys.fp8_recipe, keys.fp8_emulation))
+    return find_strategy_class(device, share).build(model, device, runtime.collective, share)

@@ -112,7 +112,7 @@ def load_start_point(training: Training, update_examples: int) -> int | None:
     """
     runtime, fresh = training.runtime, training.state
     kind, path = runtime.on_rank_0(lambda: find_start_point(runtime.config, fresh))
-    training.start_point = f"{kind} {path}".strip()
+    training.start_kind, training.start_path = kind, path
     if kind == "new":
         return None
     training.state, later_than = load_start_from(kind, path, training, update_examples)

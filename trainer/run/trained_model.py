@@ -37,7 +37,7 @@ def open_trained(
     if not is_checkpoint(source):
         what = f"holds no checkpoint: neither {STATE} nor another program's"
         raise MissingInputError(
-            f"{source}: {what if storage.exists(source) else 'no such file or directory'}"
+            f"{source or storage.EMPTY}: {what if storage.exists(source) else 'no such file or directory'}"
         )
     checkpoint = open_checkpoint(source, model_config=model_config, with_moments=False)
     warnings = (*checkpoint.warnings, *find_vocabulary_warnings(vocabulary))

@@ -33,6 +33,7 @@ from trainer.logs.choice import make_loggers
 from trainer.logs.reporter import Reporter, RunPlan
 from trainer.run.best_checkpoint import describe_best, has_lost_patience
 from trainer.run.command_line import find_command_line
+from trainer.run.interruption import BEGINS_AGAIN
 from trainer.run.path_check import check_output_is_free
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.placing import place_model
@@ -40,6 +41,7 @@ from trainer.run.plan_updates import plan_updates
 from trainer.run.planned_updates import PlannedUpdates, crosses_multiple
 from trainer.run.processor_threads import suit_threads
 from trainer.run.remote_output import begin_uploads, remove_earlier_remote_run
+from trainer.run.run_sources import RunSources, note_sources
 from trainer.run.runtime import find_model_config, make_model
 from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
@@ -99,6 +101,7 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
     training.strategy.check_accumulation(planned.accumulation)
     device.check_updates(planned.last - planned.start)
     evaluation = make_evaluation(runtime, data, shape)
+    kept = note_sources(training, data, None if evaluation is None else evaluation.data)
     form = planned.form()
     # The loader's threads begin to read here, at the state's position in the data.
     loader = planned.loader(form, training.state)
@@ -109,7 +112,7 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
     loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after, further)
     # Everything above may raise an error. Only now the output directory is changed, so that a refused start
     # leaves nothing behind.
-    runtime.on_machines(lambda: _prepare_directory(config, later_than))
+    runtime.on_machines(lambda: _prepare_directory(config, later_than, kept))
     runtime.on_rank_0(lambda: begin_uploads(runtime, later_than))
     devices = runtime.collective.size * device.replicas
     peak, unit = device.find_peak(described), config.steps_of_update
@@ -133,23 +136,27 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
         training.finish_save()
         if training.state.best:
             runtime.log(describe_best(config, training.state.best))
-        if stopped:
+        if stopped and training.state.number:
             runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
+        elif stopped:
+            runtime.log(f"stopped before the first update as requested; {BEGINS_AGAIN}")
         report.close("stopped" if stopped else "success")
     training.is_stopped = stopped
     training.is_over = training.state.step == config.schedule.steps and not stopped
     return training
 
 
-def _prepare_directory(config: Config, later_than: int | None) -> None:
+def _prepare_directory(config: Config, later_than: int | None, kept: RunSources) -> None:
     """Create the output directory, and remove its checkpoints whose number is larger than ``later_than``.
 
     later_than: number of the checkpoint that the run continues from, or None to remove no checkpoint.
+    kept: the records of the run's data and start, which are written to the directory.
     """
     output_dir = str(config.run.output_dir)
     storage.make_directory(output_dir)
     clean_up_checkpoints(output_dir, after=later_than)
     keep_tokenizer(config)
+    kept.write(output_dir)
 
 
 def find_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
@@ -251,9 +258,14 @@ def announce_start(
     if device.compiles or device.compiles_always:
         compiling = ", which compiles the model, as does the first micro-batch of each other size"
     runtime.log(f"reading the first examples, making the first update{compiling}")
-    command = find_command_line()
+    if runtime.call is not None:
+        started_by = {"call": runtime.call}
+    elif (command := find_command_line()) is not None:
+        started_by = {"command": command}
+    else:
+        started_by = {}
     report.describe(
-        **({} if command is None else {"command": command}),
+        **started_by,
         start_point=training.start_point,
         updates=planned.describe(),
         micro_batches=form.describe(),

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from bertdata.errors import BertDataError, StorageError
 from bertdata.io.terminal import say_error
+from bertdata.lineages.run_state import NEW
 from trainer.checkpoints.checkpoint import CheckpointWriter, State, WholeTensors
 from trainer.config.schedules.form import Schedule
 from trainer.data.loader import Update
@@ -32,7 +33,8 @@ class Training(AbstractContextManager["Training"]):
     As a context manager it waits at the end for the last checkpoint. Workers that hold the same weights have
     the same bits of weights and moments.
     state: counts of updates and examples, and the position in the data.
-    start_point: kind and path of the start point, for example "resumed run/checkpoints/step-00000100".
+    start_kind: kind of the start point: "new", "weights", "phase 2" or "resumed".
+    start_path: path of the checkpoint that the training starts from. Empty for "new".
     tensors: writes weights and moments of a whole or a divided model.
     saved_step: number of the update at which the last checkpoint was saved.
     is_over: True if all updates of the phase are made.
@@ -50,7 +52,7 @@ class Training(AbstractContextManager["Training"]):
         """
         self.state = fresh
         self.is_over = self.is_stopped = self.ends_early = False
-        self.start_point = "new"
+        self.start_kind, self.start_path = NEW, ""
         self.saved_step = 0
         self.learning_rate = 0.0
         self.runtime, self.model = runtime, model
@@ -98,9 +100,14 @@ class Training(AbstractContextManager["Training"]):
         return self.state.best.get("number") == self.state.number
 
     @property
+    def start_point(self) -> str:
+        """Kind and path of the start point, for example "resumed run/checkpoints/step-00000100"."""
+        return f"{self.start_kind} {self.start_path}".strip()
+
+    @property
     def is_resumed(self) -> bool:
         """True if the run continues the phase of its checkpoint."""
-        return self.start_point.startswith("resumed")
+        return self.start_kind == "resumed"
 
     def save(self) -> None:
         """Copy weights, moments and state to host memory, and start writing them as a checkpoint on each

@@ -39,7 +39,7 @@ class PipelinedInference(SplitInference):
 
         strategy: strategy of the training whose process groups are reused. None if nothing is trained.
         """
-        self._worker = worker
+        super().__init__(worker, strategy)
         self._groups = strategy.groups if strategy else StageGroups(worker)
         self._stage = WorkerStage(worker)
 

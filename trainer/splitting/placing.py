@@ -49,9 +49,7 @@ def place_by_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) ->
     return_memory(device)
     if plan.strategy != "replicated":
         check_split(plan.strategy, device, workers)
-        device.compiles = False
-    elif plan.stages[0].recomputes and not device.must_compile:
-        device.compiles = False
+        device.compiles = device.must_compile  # a divided model is compiled only on request
     return replace(
         runtime,
         config=_apply_plan_update(plan, config, workers.size),

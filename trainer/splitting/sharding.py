@@ -56,7 +56,7 @@ def shard_model(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.d
     precision a layer is gathered in 16 bits, except its norms. Autocast then finds weights that are already
     converted, and keeps no copies for the backward pass.
     mesh: the processes that share the weights.
-    precision: "fp32", "bf16" or "fp16".
+    precision: "fp32", "bf16", "fp16" or "fp8". Weights for FP8 are gathered in bf16.
     sum_type: type in which gradients are added up. None means fp32.
     """
     from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method

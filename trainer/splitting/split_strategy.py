@@ -13,9 +13,10 @@ from trainer.splitting.pieces import build_piece
 from trainer.splitting.sharding import free_gathered_weights
 from trainer.tasks.task import Outcome
 from trainer.update.inference import Inference
+from trainer.update.learner import Learner
 from trainer.update.make_step import make_optimiser_step
 from trainer.update.optimiser import Optimiser
-from trainer.update.strategy import Learner, Strategy, UpdateNumber, set_softmax_padding
+from trainer.update.strategy import Strategy, UpdateNumber, set_softmax_padding
 from trainer.update.worker import Worker
 
 
@@ -63,6 +64,8 @@ class SplitStrategy(Strategy):
         require(norm == "whole", f"clipping_norm is {norm}, which a divided model does not have: {remedy}")
         self.worker = worker
         set_softmax_padding(worker)
+        self.learner = Learner(worker)
+        worker.device.compile(self.learner)
         self.held = HeldWeights(worker.model, worker.model_share)
         self.optimiser_step = make_optimiser_step(worker.config, worker.device, self.held.parameters.items())
         self.optimiser.norms, self.optimiser.sizes = self.held.norms, self.held.sizes
@@ -112,10 +115,6 @@ class Sharded(SplitStrategy):
     """
 
     inference = SplitInference
-
-    def __init__(self, worker: Worker) -> None:
-        super().__init__(worker)
-        self.learner = Learner(worker)
 
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber

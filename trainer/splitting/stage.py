@@ -10,30 +10,16 @@ from torch.nn import functional as F
 
 from trainer.data.batches import Batch, FlatBatch, Prepare
 from trainer.devices.device import HALVES
-from trainer.model.headed import HeadedBert
 from trainer.model.layers import LayerOutput
 from trainer.splitting.subgroups import Subgroup
 from trainer.tasks.task import Outcome
+from trainer.update.learner import ResumedModel
 from trainer.update.step import LossScale
 from trainer.update.strategy import UpdateNumber, join_loss_and_sums, seed_micro_batch
 from trainer.update.worker import Worker
 
 _TENSORS_OF_TOKENS = ("input_ids", "token_type_ids", "attention_mask", "position_ids")
 """Names of a batch's tensors that have one value per token. Padding a batch must extend these tensors."""
-
-
-class ResumedModel:
-    """Stand-in for the model that a task calls on the last stage.
-
-    It does not start at the embeddings. It continues with the tensors that the previous stage has sent.
-    """
-
-    def __init__(self, model: HeadedBert, carried: LayerOutput | None) -> None:
-        self.training = model.training
-        self._model, self._carried = model, carried
-
-    def __call__(self, batch: Batch, /) -> Any:
-        return self._model(batch, self._carried)
 
 
 class WorkerStage(nn.Module):

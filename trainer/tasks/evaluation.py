@@ -91,6 +91,8 @@ class PretrainingEvaluation(TaskEvaluation):
         source: the set that was counted, "training" or "evaluation".
         """
         self._labels = LabelSurvey.from_json(dict(survey))
+        self._guess, self._of_set = name_guess(self._labels.word, source), name_counted_set(source)
+        self._pair_guess = name_guess(self._labels.pair_word, source)
         self._word_losses = _compute_label_losses(self._labels.words)
         self.metrics = ("guess_accuracy", "guess_loss")
         share = f"{self._labels.words.share:.1%} of them"
@@ -133,15 +135,34 @@ class PretrainingEvaluation(TaskEvaluation):
 
     def describe(self, results: Mapping[str, float]) -> str:
         of_words = (
-            "masked_lm_accuracy {masked_lm_accuracy:.5f} (always {word}: {most_frequent_accuracy:.5f}), "
-            "masked_lm_loss {masked_lm_loss:.4f} (by frequency: {guess_masked_lm_loss:.4f})"
-        ).format(word=self._labels.word, **results)
+            "masked_lm_accuracy {masked_lm_accuracy:.5f} (always {guess}: {most_frequent_accuracy:.5f}), "
+            "masked_lm_loss {masked_lm_loss:.4f} (by frequency{of_set}: {guess_masked_lm_loss:.4f})"
+        ).format(guess=self._guess, of_set=self._of_set, **results)
         if "next_sentence_accuracy" not in results:
             return of_words
         return (
             "{of_words}, next_sentence_accuracy {next_sentence_accuracy:.5f} "
             "(always {pair}: {guess_next_sentence_accuracy:.5f})"
-        ).format(of_words=of_words, pair=self._labels.pair_word, **results)
+        ).format(of_words=of_words, pair=self._pair_guess, **results)
+
+
+def name_guess(guess: str, source: str, what: str = "most frequent") -> str:
+    """Return the guess of a baseline, with the set that it follows from unless that is the training set.
+
+    source: the set that was counted, "training" or "evaluation".
+    what: what the guess is in this set.
+    """
+    of_set = name_counted_set(source)
+    return f"{guess}, {what}{of_set}" if of_set else guess
+
+
+def name_counted_set(source: str) -> str:
+    """Return the end of a phrase that names the set that a baseline follows from.
+
+    It is empty for the training set, from which a baseline usually follows.
+    source: the set that was counted, "training" or "evaluation".
+    """
+    return " in the evaluation set" if source == "evaluation" else ""
 
 
 def _compute_label_losses(labels: Frequencies) -> Tensor:

@@ -44,7 +44,7 @@ class BertForSequenceClassification(HeadedBert):
 
         carried: output of the previous pipeline stage. None if the model starts at the embeddings.
         """
-        first = self.bert.encode_seeded(batch, carried).index_select(0, batch.starts())
+        first = self.bert.encode_seeded(batch, carried).normed.index_select(0, batch.starts())
         first = F.dropout(first, self.first_dropout, self.training)
         pooled = torch.tanh(self.bert.pooler.dense(first))
         logits: Tensor = self.classifier(F.dropout(pooled, self.dropout, self.training))
@@ -118,7 +118,7 @@ class ModernBertForSequenceClassification(HeadedBert):
 
         carried: output of the previous pipeline stage. None if the model starts at the embeddings.
         """
-        rows = self.bert.encode_seeded(batch, carried)
+        rows = self.bert.encode_seeded(batch, carried).normed
         if self.takes_mean:
             used, found = split_into_sequences(rows, batch)
             pooled = (found * used[:, :, None]).sum(1) / used.sum(1, keepdim=True).clamp(min=1)
@@ -146,7 +146,7 @@ class ModernBertForQuestionAnswering(HeadedBert):
 
         carried: output of the previous pipeline stage. None if the model starts at the embeddings.
         """
-        rows = self.bert.encode_seeded(batch, carried)
+        rows = self.bert.encode_seeded(batch, carried).normed
         logits: Tensor = self.qa_outputs(self.cls["predictions"](rows))
         return logits
 

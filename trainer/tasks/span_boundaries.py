@@ -142,7 +142,7 @@ class BertForSpanBoundaries(BertForMaskedLM):
 
         carried: output of the previous pipeline stage. None if the model starts at the embeddings.
         """
-        rows = self.bert.encode(batch, carried).normed
+        rows = self.bert.encode_seeded(batch, carried).normed
         slots = find_span_slots(batch)
         return SpanLogits(
             masked_lm=self.guess_words(batch, rows),
@@ -200,7 +200,7 @@ class SpanBoundaryEvaluation(PretrainingEvaluation):
 
     def describe(self, results: Mapping[str, float]) -> str:
         of_boundaries = (
-            "boundary_accuracy {boundary_accuracy:.5f} (always {word}: {guess_boundary_accuracy:.5f}), "
-            "boundary_loss {boundary_loss:.4f} (by frequency: {guess_boundary_loss:.4f})"
-        ).format(word=self._labels.word, **results)
+            "boundary_accuracy {boundary_accuracy:.5f} (always {guess}: {guess_boundary_accuracy:.5f}), "
+            "boundary_loss {boundary_loss:.4f} (by frequency{of_set}: {guess_boundary_loss:.4f})"
+        ).format(guess=self._guess, of_set=self._of_set, **results)
         return f"{super().describe(results)}, {of_boundaries}"

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from trainer.config.environment import forces_weight_sync
 from trainer.config.settings import Config
+from trainer.devices.device import HALVES
 from trainer.update.worker import Worker
 from trainer.workers.collective import Collective
 from trainer.workers.worker_group import split_into_buckets
@@ -78,7 +79,7 @@ def find_sum_dtype(config: Config) -> torch.dtype | None:
     """Return the type in which gradients are summed over the workers. None means the gradients' type."""
     if not config.workers.allreduce_post_accumulation_fp16:
         return None
-    return torch.bfloat16 if config.update.precision == "bf16" else torch.float16
+    return HALVES.get(config.update.precision, torch.float16)
 
 
 class GradientBuckets:

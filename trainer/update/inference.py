@@ -10,7 +10,7 @@ import torch
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch
 from trainer.tasks.task import Outcome
-from trainer.update.strategy import Learner
+from trainer.update.learner import Learner
 from trainer.update.worker import Worker
 
 

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from trainer.data.batches import Batch
 from trainer.data.order import draw_numbers
@@ -21,6 +21,7 @@ from trainer.model.headed import HeadedBert, MaskedWordHead
 from trainer.tasks.task import Outcome, Task
 from trainer.update.averaging import WorkerAverages
 from trainer.update.half_weights import HalfWeights
+from trainer.update.learner import Learner
 from trainer.update.loss_shares import compute_loss_divisors
 from trainer.update.make_step import make_optimiser_step
 from trainer.update.micro_batch_sums import MicroBatchSums
@@ -60,7 +61,7 @@ def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
     seeds = draw_part_seeds(worker.config.data.seed, at, micro_batch, len(bert.encoder.layer) + 2)
     # The model sets a seed before each part. If the device runs all parts as one graph, a seed between the
     # parts would break the graph. All parts then share the first seed.
-    if not (device.ends_updates or device.compiles):
+    if not (device.ends_updates or (device.compiles and device.compiles_whole)):
         bert.seeds = lambda part: device.seed(seeds[part])
     else:
         device.seed(seeds[0])
@@ -77,18 +78,6 @@ def draw_part_seeds(seed: int, at: UpdateNumber, micro_batch: int, parts: int) -
     """
     found = draw_numbers(parts, seed, "dropout", at.phase, at.update, micro_batch)
     return [int(number) >> 1 for number in found]
-
-
-class Learner(nn.Module):
-    """The model together with its loss as one module, so that forward pass and loss are compiled together."""
-
-    def __init__(self, worker: Worker) -> None:
-        super().__init__()
-        self.model = worker.model
-        self._task = worker.task
-
-    def forward(self, batch: Batch) -> Outcome:
-        return self._task.outcome(self.model, batch)
 
 
 def set_softmax_padding(worker: Worker) -> None:

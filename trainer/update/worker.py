@@ -90,6 +90,7 @@ class Runtime:
     remote: the run's URLs, or None if all its directories are local.
     loggers: further logs, which the caller of the run has made and which get everything that is logged. Only
         those of rank 0 are called.
+    call: the call of a Python function that started the run, as text. None: a command line started it.
     """
 
     config: Config
@@ -99,6 +100,7 @@ class Runtime:
     task: Task
     remote: RemoteRun | None = None
     loggers: tuple[Logger, ...] = ()
+    call: str | None = None
 
     @property
     def copies(self) -> int:

@@ -166,7 +166,7 @@ class Heartbeat:
         except OSError:
             pass  # the process has ended before it had read everything
         lost = f"worker {rank} of {self._size} was lost: {why}"
-        self._report(f"{lost}; training stops, --resume continues from the last checkpoint")
+        self._report(f"{lost}; training stops, --resume continues from the last checkpoint, if there is one")
 
     def _report(self, message: str) -> None:
         """Tell the other workers which worker is lost, then end this process.

@@ -45,7 +45,7 @@ def run_to_exit_status(
 
     program: name of the program, for error messages.
     work: function that runs the command.
-    interrupted: message to print after Ctrl-C.
+    interrupted: message to print after Ctrl-C, unless the KeyboardInterrupt has a message.
     place: text in front of each error message.
     has_parser: True if the command uses a Parser. Error messages then name settings by their flags, such as
         ``--bin-size`` for ``bin_size``.
@@ -76,7 +76,7 @@ def _run_to_exit_status(
             message = name_settings_by_flag(message)
         return print_error(f"error: {place}{message}", error.exit_status) if message else error.exit_status
     except KeyboardInterrupt as stop:
-        return print_error(interrupted, getattr(stop, "exit_status", 130))
+        return print_error(str(stop) or interrupted, getattr(stop, "exit_status", 130))
     except MemoryError:
         return print_error(f"error: {place}out of memory; use smaller parts or fewer workers", 1)
     except BrokenPipeError:

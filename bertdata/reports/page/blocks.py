@@ -165,10 +165,10 @@ class FiguresBlock:
 
 @dataclass(frozen=True)
 class CommandBlock:
-    """A command line, with a button that copies it.
+    """A command line or a call of a Python function, with a button that copies it.
 
     title: a noun phrase above the command.
-    lines: the lines of the command. All but the last end with a backslash.
+    lines: the lines of the command. Those of a command line end with a backslash, except the last.
     """
 
     title: str

@@ -15,6 +15,7 @@ from bertdata.reports.numbers import DatasetNumbers
 from bertdata.reports.page.blocks import PageContent, PathStep, Prose, StepsBlock
 from bertdata.reports.page.page import ReportSection
 from bertdata.reports.sections.comparison import place_side_by_side
+from bertdata.reports.sections.lineage import make_lineage_blocks
 from bertdata.text.manifest import TextManifest, parse_text_manifest
 
 _NAMES = {
@@ -78,6 +79,7 @@ def _mark_differences(name: str, paths: Mapping[str, Sequence[PathStep]]) -> tup
 def _make_blocks(numbers: DatasetNumbers, steps: tuple[PathStep, ...]) -> Iterator[PageContent]:
     """Yield the steps and the result of verification."""
     yield StepsBlock(f"Steps from the source to {numbers.name}", steps)
+    yield from make_lineage_blocks(numbers.dataset.path, numbers.name)[1:]
     if numbers.verification is None:
         yield Prose(f"The files were not verified: {numbers.not_verified}.")
     else:

@@ -9,7 +9,7 @@ fields are described in ``schemas/vocabulary_manifest.json``.
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from bertdata.io.file_check import FileEntry, parse_entries
+from bertdata.io.file_check import FileEntry, dump_entries, parse_entries
 from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, parse_checked
 from bertdata.tokens.training.special_tokens import Kind
 from bertdata.tokens.training.word_counts import WordCounts
@@ -24,12 +24,15 @@ class VocabularyManifest(NamedTuple):
     versions: versions of the packages that trained the vocabulary, by package.
     text: numbers of words in the training text, by name.
     file: name, size and md5 of the vocabulary file.
+    inputs: name, size and md5 of each text file, sorted by name. The order of the texts does not change the
+        vocabulary. Empty in manifests of earlier versions.
     """
 
     settings: dict[str, Any]
     versions: dict[str, str]
     text: dict[str, int]
     file: FileEntry
+    inputs: tuple[FileEntry, ...] = ()
 
     def dump(self) -> bytes:
         """Return the manifest as JSON."""
@@ -40,6 +43,7 @@ class VocabularyManifest(NamedTuple):
                 "settings": self.settings,
                 "versions": self.versions,
                 "text": self.text,
+                **({"inputs": dump_entries(self.inputs)} if self.inputs else {}),
                 "file": self.file._asdict(),
             }
         )
@@ -77,4 +81,5 @@ def parse_vocabulary_manifest(data: bytes, where: str) -> VocabularyManifest:
     """
     value = parse_checked(data, where, "vocabulary_manifest")
     (file,) = parse_entries([value["file"]], where)
-    return VocabularyManifest(value["settings"], value["versions"], value["text"], file)
+    inputs = parse_entries(value.get("inputs", ()), where)
+    return VocabularyManifest(value["settings"], value["versions"], value["text"], file, inputs)

@@ -13,7 +13,7 @@ from bertdata.errors import ChangedInputError, ShardError
 from bertdata.sources import line_pieces, piece
 from bertdata.steps.extract import STAGES
 from bertdata.steps.progress import StepProgress
-from tests.support.commands import contents
+from tests.support.commands import Program, contents
 from tests.support.dumps import page, write_dump
 from tests.support.tokenizer_files import train_bpe
 
@@ -92,6 +92,57 @@ def test_no_part_of_a_changed_file_is_kept_by_the_next_run(tmp_path: Path, worke
     replace(source, before)
     bertdata.segment(source, out, workers=workers, **settings)
     assert contents(out) == contents(whole)
+
+
+CHANGED = "the content of {} has changed since an earlier run; what was made from it before is replaced"
+
+
+def warnings_of(bertdata_program: Program, *words: object) -> list[str]:
+    """The lines about changed inputs that a command prints."""
+    outcome = bertdata_program(*words)
+    assert outcome.status == 0, outcome.err
+    return [line for line in outcome.err.splitlines() if "has changed since" in line]
+
+
+def test_parts_and_shards_that_are_made_again_from_a_changed_file_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], small_vocabulary_file: Path
+) -> None:
+    program, source, parts, shards = Program(capsys), tmp_path / "a.jsonl", tmp_path / "p", tmp_path / "s"
+    segment = ("segment", source, "--output", parts, "--sentences=none")
+    create = ("create", parts / "part-00000.txt", "--output", shards, "--vocab", small_vocabulary_file)
+    create = (*create, "--max-seq-length=16", "--dupe-factor=1")
+    source.write_bytes(lines(["the old mill", "the new mill"]))
+    for _ in range(2):  # made, then kept
+        assert warnings_of(program, *segment) == []
+        assert warnings_of(program, *create) == []
+    source.write_bytes(lines(["the old mill", "the red mill"]))
+    assert warnings_of(program, *segment) == [f"bertdata: warning: {parts}: {CHANGED.format('a.jsonl')}"]
+    told = [f"bertdata: warning: {shards}: {CHANGED.format('part-00000.txt')}"]
+    assert warnings_of(program, *create) == told
+    assert warnings_of(program, *create) == []
+
+
+def test_changed_articles_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    articles = tmp_path / "in" / "AA"
+    articles.mkdir(parents=True)
+    words = ("segment", tmp_path / "in", "--output", tmp_path / "out", "--eval-articles=0")
+    for text, told in (("One.", 0), ("Two.", 1)):
+        (articles / "wiki_00").write_text(f'<doc id="1" url="u" title="T">\nT\n\n{text}\n</doc>\n')
+        found = warnings_of(Program(capsys), *words)
+        assert found == [f"bertdata: warning: {tmp_path / 'out'}: {CHANGED.format('wiki_00')}"] * told
+
+
+def test_a_shuffled_set_of_many_changed_parts_names_three(
+    tmp_path: Path, small_vocabulary_file: Path
+) -> None:
+    parts = [tmp_path / f"part-{number}" for number in range(5)]
+    given = {"vocab": small_vocabulary_file, "max_seq_length": 16, "dupe_factor": 1}
+    for text in ("the old mill\nof the town\n", "the new mill\nof the town\n"):
+        for part in parts:
+            part.write_text(text)
+        made = bertdata.create(parts, tmp_path / "out", shuffle="global", num_shards=2, workers=1, **given)
+    names = "part-0, part-1, part-2 and 2 more"
+    assert f"{tmp_path / 'out'}: {CHANGED.format(names)}" in made.warnings
 
 
 def test_a_compressed_file_that_is_cut_is_called_changed_not_damaged(tmp_path: Path) -> None:

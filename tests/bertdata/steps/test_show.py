@@ -3,7 +3,7 @@
 import pytest
 
 import bertdata
-from bertdata.errors import SettingsError, UsageError
+from bertdata.errors import MissingInputError, SettingsError, UsageError
 from tests.support.commands import Program
 from tests.support.paths import ROOT
 
@@ -48,3 +48,9 @@ def test_wrong_arguments_are_told(shard, given, error, said):
     with pytest.raises(error) as caught:
         bertdata.show(shard, **given)
     assert said in str(caught.value)
+
+
+def test_an_empty_name_is_shown_in_the_error(capsys):
+    Program(capsys)("show", "").assert_one_error(2, "'' (an empty name): no such file or directory")
+    with pytest.raises(MissingInputError, match="an empty name"):
+        bertdata.show("")

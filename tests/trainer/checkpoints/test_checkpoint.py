@@ -14,6 +14,7 @@ import torch
 
 from bertdata.errors import MissingInputError, StorageError
 from bertdata.io.file_check import compute_file_md5
+from bertdata.lineages.run_state import compute_state_md5
 from schemas import load_schema
 from tests.soak.retyped_states import retyped
 from trainer.checkpoints import checkpoint as checkpoints
@@ -23,7 +24,6 @@ from trainer.checkpoints.checkpoint import (
     WEIGHTS,
     State,
     clean_up_checkpoints,
-    compute_state_md5,
     find_checkpoints,
     save_checkpoint,
 )

@@ -113,17 +113,20 @@ def test_a_given_budget_is_the_step_of_all():
     data=st.lists(st.tuples(st.integers(1, 12), st.integers(0, 3)), min_size=1, max_size=40),
     batch_size=st.integers(1, 6),
     token_budget=st.none() | st.integers(1, 80),
+    multiple=st.sampled_from([1, 16]),
     batch=st.lists(st.tuples(st.integers(1, 12), st.integers(0, 3)), max_size=6),
 )
-def test_every_batch_fits_a_budget_whatever_the_sample_was(data, batch_size, token_budget, batch):
+def test_every_batch_fits_a_budget_whatever_the_sample_was(data, batch_size, token_budget, multiple, batch):
     layout = ShardLayout(max_seq_length=12, max_predictions_per_seq=3)
     examples = ExampleSizes.of(*map(np.array, zip(*data, strict=True)))
-    budgets = find_budgets(examples, layout, batch_size, token_budget=token_budget)
+    given = token_budget and token_budget * multiple
+    budgets = find_budgets(examples, layout, batch_size, token_budget=given, multiple=multiple)
+    assert all(one.tokens % multiple == 0 for one in budgets.budgets)
     assert all(a.tokens <= b.tokens and a.masks <= b.masks for a, b in itertools.pairwise(budgets.budgets))
     batch = batch[:batch_size]
     tokens, masks = (sum(column) for column in zip(*batch, strict=True)) if batch else (0, 0)
     found = budgets.find(tokens, masks, len(batch))
-    assert tokens <= found.tokens <= batch_size * 12
+    assert tokens <= found.tokens < batch_size * 12 + multiple
     assert masks <= found.masks <= batch_size * 3
     assert found.tokens - tokens <= (found.sequences - len(batch)) * 12
 

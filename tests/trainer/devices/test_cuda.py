@@ -1,6 +1,7 @@
 """The calls of --device cuda to PyTorch, without a GPU; test_gpu.py runs on one."""
 
 import os
+import re
 import warnings
 from copy import deepcopy
 from dataclasses import replace
@@ -25,6 +26,7 @@ from trainer.devices.cuda import _NAMES, Cuda
 from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.cuda_losses import cross_entropy
 from trainer.devices.device import Device
+from trainer.model.compiled_parts import CompilePart
 from trainer.model.headed import BertForPreTraining
 from trainer.tasks.pretraining import Pretraining, compute_pretraining_loss
 from trainer.tasks.task import Outcome
@@ -47,6 +49,23 @@ ENABLED = {
 }
 
 
+COMPILE = torch.compile
+
+
+class Parts:
+    """A learner that records how it is compiled."""
+
+    def __init__(self, calls: list[str]) -> None:
+        self._calls = calls
+
+    def compile(self, **options: object) -> None:
+        self._calls.append(f"compile whole {options}")
+
+    def compile_parts(self, compile_part: CompilePart) -> None:
+        self._calls.append("compile_parts")
+        compile_part(len)
+
+
 class About:
     name, total_memory = "a GPU", 80 * 2**30
 
@@ -66,9 +85,7 @@ def calls(monkeypatch) -> list[str]:
     monkeypatch.setattr(
         torch.compiler, "cudagraph_mark_step_begin", lambda: made.append("cudagraph_mark_step_begin")
     )
-    monkeypatch.setattr(
-        BertForPreTraining, "compile", lambda self, **options: made.append(f"compile {options}"), raising=True
-    )
+    monkeypatch.setattr(torch, "compile", lambda function, **options: made.append(f"compile {options}"))
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     precision = torch.get_float32_matmul_precision()
     enabled = {name: is_enabled() for name, (_, is_enabled) in ENABLED.items()}
@@ -117,6 +134,27 @@ def test_deterministic_tells_cublas_before_cuda_starts_and_only_then(calls, monk
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
     device(deterministic=True)
     assert calls[2] == "device_count with :16:8"
+
+
+@pytest.mark.parametrize(("capability", "number"), [((8, 0), "8.0"), ((7, 5), "7.5")])
+def test_a_gpu_without_fp8_is_refused_in_one_line_and_may_emulate_it(calls, monkeypatch, capability, number):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    monkeypatch.setattr("trainer.devices.device.require_fp8_library", lambda: None)
+    said = f"precision fp8: a GPU has compute capability {number}, FP8 needs 8.9: give --precision bf16, or "
+    with pytest.raises(SettingsError, match=re.escape(said)) as error:
+        device(precision="fp8")
+    assert "\n" not in str(error.value)
+    device(precision="fp8", fp8_emulation=True)
+
+
+@pytest.mark.parametrize("capability", [(8, 9), (9, 0), (10, 0)])
+def test_a_gpu_with_fp8_computes_everything_else_in_bf16(calls, monkeypatch, capability):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    monkeypatch.setattr("trainer.devices.device.require_fp8_library", lambda: None)
+    made = device(precision="fp8")
+    assert calls[:2] == ["device_count with None", "set_device cuda:1"]
+    with made.autocast("fp8"):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
 
 
 def test_a_setting_that_contradicts_deterministic_is_an_error(calls, monkeypatch):
@@ -317,18 +355,19 @@ def test_the_end_of_an_update_is_fused_and_weights_are_cast_once_but_for_graphs(
 
 def test_compile_keeps_shapes_and_says_so(calls):
     made = device(compile=True)
-    made.compile(made.place(BertForPreTraining(SHAPE, made.attention_for(SHAPE))))
+    made.attention_for(SHAPE)
+    made.compile(Parts(calls))
     assert not made.needs_rows
-    assert calls[-1] == "compile {'mode': None, 'dynamic': False}"
+    assert calls[-2:] == ["compile_parts", "compile {'dynamic': False}"]
     assert made.describe().endswith(" attention, compiled")
 
 
 def test_graphs_are_pytorchs_and_keep_no_gradient_in_their_memory(calls):
     made = device(cuda_graphs=True, deterministic=True, attention="math")
     model = made.place(BertForPreTraining(SHAPE))
-    made.compile(model)
+    made.compile(Parts(calls))
     assert not made.needs_rows
-    assert calls[-1] == "compile {'mode': 'reduce-overhead', 'dynamic': False}"
+    assert calls[-1] == "compile whole {'mode': 'reduce-overhead', 'dynamic': False}"
     assert made.describe().endswith(", compiled, CUDA graphs, deterministic")
     for _ in range(2):
         losses = outcome(made, model, batch())
@@ -344,7 +383,7 @@ def test_graphs_are_pytorchs_and_keep_no_gradient_in_their_memory(calls):
 @pytest.mark.thorough
 def test_gradients_add_up_in_the_mode_of_graphs(calls, monkeypatch):
     """Really compiled; on the processor PyTorch leaves out only the graphs."""
-    monkeypatch.setattr(BertForPreTraining, "compile", torch.nn.Module.compile)
+    monkeypatch.setattr(torch, "compile", COMPILE)
     plain, examples = BertForPreTraining(replace(SHAPE, num_hidden_layers=1)), batch()
     made = device(cuda_graphs=True, attention="math")
     model = made.place(deepcopy(plain))

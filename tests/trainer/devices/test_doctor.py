@@ -123,11 +123,24 @@ def test_gpus_are_counted_and_named(monkeypatch, version, count, there, found, m
     monkeypatch.setattr(torch.version, "cuda", version)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: About)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda index: (8, 0))
     finding = examine_device("cuda")
     assert (finding.name, finding.there) == ("cuda", there)
     assert found in finding.found
     assert missing in finding.missing
     assert finding.count == max(count, 1)
+
+
+@pytest.mark.parametrize(("capability", "has_fp8"), [((8, 0), False), ((8, 9), True), ((9, 0), True)])
+def test_gpus_from_compute_capability_8_9_have_fp8(monkeypatch, capability, has_fp8):
+    class About:
+        name, total_memory = "L4", 24 * 2**30
+
+    monkeypatch.setattr(torch.version, "cuda", "12.8")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: About)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda index: capability)
+    assert ("FP8" in examine_device("cuda").found) == has_fp8
 
 
 def findings() -> dict[str, Availability]:

@@ -1,16 +1,22 @@
 """Short runs on a real GPU, compared with the processor: ``pytest -m gpu``; left out where there is none."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from benchmarks.gpu.__main__ import main as check
 from benchmarks.gpu.figures import read_figures
 from tests.support.launching import ROOT, launch
 from tests.support.training_runs import losses, tensors
 from trainer.checkpoints.checkpoint import find_checkpoints
+from trainer.config.model import ModelConfig
+from trainer.config.sections.update import FP8_RECIPES
+from trainer.model.fp8 import convert_linear_layers
+from trainer.model.headed import BertForPreTraining
 
 pytestmark = pytest.mark.gpu
 SIZES = ("--num-hidden-layers=2", "--hidden-size=128", "--num-attention-heads=2", "--intermediate-size=256")
@@ -89,6 +95,54 @@ def test_resumed_is_the_same_as_never_stopped(train):
 def test_deterministic_runs_are_the_same_to_the_bit(train):
     one, other = (train(name, "--deterministic", "--precision=bf16") for name in ("one", "other"))
     assert tensors(one, 20) == tensors(other, 20)
+
+
+@pytest.fixture
+def fp8_layer() -> Callable[..., nn.Linear]:
+    """Return a function that makes a linear layer in FP8 on the GPU, always with the same weights."""
+    pytest.importorskip("torchao", reason="FP8 needs torchao")
+    if torch.cuda.get_device_capability() < (8, 9):
+        pytest.skip("this GPU has no FP8")
+
+    def make(recipe: str, emulates: bool) -> nn.Linear:
+        torch.manual_seed(3)
+        sizes = {"hidden_size": 128, "num_attention_heads": 2, "intermediate_size": 256}
+        model = BertForPreTraining(ModelConfig(vocab_size=64, num_hidden_layers=3, **sizes))
+        convert_linear_layers(model, recipe, emulates)
+        return model.bert.encoder.layer[1].intermediate.dense.cuda().bfloat16()
+
+    return make
+
+
+@pytest.mark.parametrize("recipe", FP8_RECIPES)
+def test_a_layer_in_fp8_computes_what_its_emulation_computes(fp8_layer, recipe):
+    draw = torch.Generator("cuda").manual_seed(1)
+    given = torch.randn(64, 128, generator=draw, device="cuda").bfloat16()
+    gradient = torch.randn(64, 256, generator=draw, device="cuda").bfloat16()
+    results = []
+    for emulates in (False, True):
+        layer, rows = fp8_layer(recipe, emulates), given.clone().requires_grad_()
+        output = layer(rows)
+        output.backward(gradient)
+        results.append([output, rows.grad, layer.weight.grad])
+    for found, expected in zip(*results, strict=True):
+        # The results are rounded to bf16, and the GPU's sums have fewer bits than fp32.
+        assert (found - expected).abs().max() < 2**-6 * expected.abs().max()
+
+
+@pytest.mark.parametrize("option", ["--no-compile", "--compile"])
+@pytest.mark.parametrize("recipe", FP8_RECIPES)
+@pytest.mark.usefixtures("fp8_layer")
+def test_fp8_learns_as_bf16_does(train, recipe, option, tmp_path):
+    more = ("--num-hidden-layers=4", "--steps=60", "--base-learning-rate=0.01", option)
+    more = (*more, "--token-budget=1024")  # one graph
+    half = train("bf16", *more, "--precision=bf16")
+    eight = train("fp8", *more, "--precision=fp8", f"--fp8-recipe={recipe}")
+    halves, eighths = word_losses(half), word_losses(eight)
+    assert eighths != halves
+    assert halves[-1] < halves[0] - 0.5
+    assert sum(eighths[-5:]) / 5 == pytest.approx(sum(halves[-5:]) / 5, abs=0.1)
+    assert f"precision fp8, recipe {recipe}: linear layers" in (tmp_path / "fp8.err").read_text()
 
 
 @pytest.mark.parametrize("option", ["--compile", "--cuda-graphs"])

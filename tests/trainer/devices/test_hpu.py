@@ -56,6 +56,7 @@ MISTAKES = {
 OPTIMISERS = ("lamb-nvidia", "lamb-mlperf", "lamb-nvlamb", "adamw-bert", "adamw", "sgd")
 REFUSALS = {
     "fp16": (["--precision=fp16"], {}, "precision is fp16, expected bf16 or fp32: --precision bf16"),
+    "fp8": (["--precision=fp8"], {}, "precision fp8: device 'hpu' has no FP8 here; give another --precision"),
     "both modes": (["--mode=graph", "--use-lazy-mode"], {}, "mode graph and use_lazy_mode true contradict"),
     "not lazy": (["--mode=lazy", "--no-use-lazy-mode"], {}, "mode lazy and use_lazy_mode false contradict"),
     "no such mode": (["--mode=fast"], {}, "mode is 'fast', expected one of lazy, graph, eager"),

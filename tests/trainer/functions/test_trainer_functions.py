@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 import trainer as face
-from bertdata.errors import MissingInputError, SettingsError, UsageError
+from bertdata.errors import BertDataError, DatasetError, MissingInputError, SettingsError, UsageError
 from tests.support.paths import ROOT
-from tests.support.training_runs import losses, tensors, words
+from tests.support.training_runs import losses, refuse, tensors, words
 from trainer.__main__ import main
 from trainer.functions.keys import make_words
 from trainer.functions.progress import TrainingProgress
+from trainer.logs.recorded_run import read_runs
 
 KEYS = {
     "num_hidden_layers": 2,
@@ -56,7 +57,8 @@ def test_importing_the_package_imports_nothing_else_of_it():
 
 @pytest.mark.parametrize("name", face.__all__)
 def test_each_function_is_that_of_its_module(name):
-    assert getattr(face, name) is getattr(import_module(f"trainer.functions.{name}"), name)
+    # The public function only changes the words of errors.
+    assert getattr(face, name).__wrapped__ is getattr(import_module(f"trainer.functions.{name}"), name)
 
 
 def test_a_name_that_is_not_offered_is_an_attribute_error():
@@ -155,6 +157,9 @@ def test_convert_writes_a_model_that_transformers_loads(run, tmp_path):
     found = face.convert(run, tmp_path / "model")
     assert found.directory == str(tmp_path / "model")
     assert str(found).startswith(f"{tmp_path / 'model'}: update 10 in Hugging Face form")
+    with pytest.raises(DatasetError, match="is in use; give overwrite=True to replace an earlier conversion"):
+        face.convert(run, tmp_path / "model")
+    face.convert(run, tmp_path / "model", overwrite=True)
     transformers = pytest.importorskip("transformers")
     assert transformers.BertForPreTraining.from_pretrained(found.directory).config.hidden_size == 32
 
@@ -173,12 +178,14 @@ def test_write_report_writes_the_page_into_the_run(run):
         ({"dist": True, "world_size": 2}, "dist: a Python program trains with one worker"),
         ({"train_data": object()}, "train_data is of type object, expected a text"),
         ({"steps": 5}, "train_data is missing"),
+        ({"steps": 5, "train_data": "no/data"}, "output_dir is missing: give output_dir="),
     ],
 )
 def test_wrong_keys_are_errors_of_the_library(keys, said):
     with pytest.raises(SettingsError) as caught:
         face.pretrain(**keys, progress=False)
     assert said in str(caught.value)
+    assert "--" not in str(caught.value).replace("and --dist", "")
 
 
 def test_wrong_arguments_of_the_other_functions_are_errors_of_the_library(tmp_path):
@@ -192,6 +199,44 @@ def test_wrong_arguments_of_the_other_functions_are_errors_of_the_library(tmp_pa
         face.convert(tmp_path, tmp_path / "model", to="keras")
     with pytest.raises(SettingsError, match="task is missing"):
         face.finetune(output_dir=tmp_path, progress=False)
+
+
+def test_errors_of_every_function_name_its_arguments(run, training_set, tmp_path):
+    calls = {
+        "overwrite_output_dir=True, or another output_dir=": lambda: face.pretrain(
+            **KEYS, train_data=training_set, output_dir=run, progress=False
+        ),
+        'give task="squad"': lambda: face.finetune(output_dir=tmp_path, progress=False),
+        "context: the task words has no such setting": lambda: face.predict(run, TEXT, context="x"),
+    }
+    for said, call in calls.items():
+        with pytest.raises(BertDataError) as caught:
+            call()
+        assert said in str(caught.value)
+        assert "--" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\u3000\n", "\u0000"])
+def test_a_text_without_a_word_is_refused(run, trainer, text):
+    with pytest.raises(UsageError, match="the text is empty: it holds no word that .* could read"):
+        face.predict(run, text)
+    refuse(trainer("predict", run, text), 2, "the text is empty: it holds no word")
+
+
+def test_the_run_records_the_call_that_started_it(run):
+    starts = read_runs([str(run)])[0].log.starts
+    [call] = [start["call"] for start in starts]
+    assert call.startswith("trainer.pretrain(\n    num_hidden_layers=2,\n    hidden_size=32,\n")
+    assert call.endswith(f'    eval_data="{eval_data_of(call)}",\n)')
+    compile(call, "call", "eval")
+    page = Path(face.write_report(run)).read_text(encoding="utf-8")
+    assert "Python call that started run" in page
+    assert "    num_hidden_layers=2," in page
+
+
+def eval_data_of(call: str) -> str:
+    """The value of the key eval_data in a call."""
+    return call.partition('eval_data="')[2].partition('"')[0]
 
 
 def test_keys_are_words_of_the_command_line():

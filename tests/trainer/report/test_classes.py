@@ -1,20 +1,13 @@
 """Labels of a classification run: their counts, the confusion matrix, and the scores of each."""
 
-import csv
-
 import numpy as np
 import pytest
 
 from bertdata.reports.charts.values import DataTable
 from bertdata.reports.page.blocks import MatrixBlock, Prose
-from tests.support.recorded_runs import make_run
-from trainer.__main__ import main
+from tests.support.recorded_runs import LABELS, make_classified_run, make_run
 from trainer.logs.recorded_run import read_runs
 from trainer.report.classes import make_class_blocks, score_classes
-
-LABELS = ["bad", "good", "so, so"]
-RIGHT = ["good", "good", "bad", "so, so", "bad"]
-PREDICTED = ["good", "bad", "bad", "good", "bad"]
 
 
 def test_scores_of_classes_follow_their_definitions():
@@ -28,19 +21,7 @@ def test_scores_of_classes_follow_their_definitions():
 @pytest.fixture
 def classified(tmp_path, small_vocabulary_file):
     """The directory of a run that was evaluated on five texts, two of which it got wrong."""
-    with (tmp_path / "dev.csv").open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerows([("text", "label"), *((f"text {number}", one) for number, one in enumerate(RIGHT))])
-    command = ["features", "--task", "classification", str(tmp_path / "dev.csv")]
-    command += ["--vocab", str(small_vocabulary_file), "--dataset", str(tmp_path / "features")]
-    assert main(command) == 0
-    data = str(tmp_path / "features")
-    folder = make_run(tmp_path / "run", train_data=data, eval_data=data, task="classification", labels=LABELS)
-    scores = "step,trained,examples,label_loss,label_accuracy\n8,40,5,0.5,0.6\n"
-    (folder / "evaluation.csv").write_text(scores, encoding="utf-8")
-    lines = ["index\tprediction", *(f"{number}\t{one}" for number, one in enumerate(PREDICTED))]
-    (folder / "predictions.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return folder
+    return make_classified_run(tmp_path, small_vocabulary_file)
 
 
 def blocks(folder):

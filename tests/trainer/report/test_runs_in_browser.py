@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.browser import Browser
 from tests.support.plans import make_plan
-from tests.support.recorded_runs import make_run
+from tests.support.recorded_runs import LABELS, make_classified_run, make_run
 from trainer.__main__ import main
 from trainer.splitting.plan.plan import write_plan
 
@@ -22,14 +22,15 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def pages(training_set, tmp_path_factory) -> dict[str, Path]:
-    """The pages of a divided run, of two over each other, and of one with a hostile name."""
+def pages(training_set, small_vocabulary_file, tmp_path_factory) -> dict[str, Path]:
+    """The pages of a divided run, of two over each other, and of runs with a hostile name and with labels."""
     place = tmp_path_factory.mktemp("pages")
     split = make_run(place / "split", train_data=str(training_set), strategy="pipelined")
     write_plan(str(split / "plan.json"), make_plan())
     other = make_run(place / "other", status="aborted", base_learning_rate=0.5)
     hostile = make_run(place / HOSTILE, train_data=HOSTILE, description=HOSTILE)
-    found = {"split": [split], "both": [split, other], "hostile": [hostile]}
+    labelled = make_classified_run(place / "labelled", small_vocabulary_file)
+    found = {"split": [split], "both": [split, other], "hostile": [hostile], "labelled": [labelled]}
     pages = {name: place / f"{name}.html" for name in found}
     for name, runs in found.items():
         assert main(["report", *map(str, runs), "--output", str(pages[name])]) == 0
@@ -37,7 +38,7 @@ def pages(training_set, tmp_path_factory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("name", ["split", "both", "hostile"])
+@pytest.mark.parametrize("name", ["split", "labelled", "both", "hostile"])
 @pytest.mark.thorough_after_first
 def test_pages_of_runs_ask_for_nothing_and_break_no_serious_rule(browser, pages, name, colours):
     browser.open(pages[name], colours)
@@ -63,6 +64,17 @@ def test_every_section_of_a_run_is_there(browser, pages):
     assert found == [*named, "division-of-the-model", "settings"]
     guesses = "return [...document.querySelectorAll('#loss-and-accuracy svg [style*=dasharray]')].length"
     assert browser.run(guesses) >= 4
+
+
+def test_the_confusion_matrix_is_read_by_rows_and_columns(browser, pages):
+    browser.open(pages["labelled"])
+    heads = (
+        "return [...document.querySelectorAll('table.matrix th')].map(one => [one.scope, one.textContent])"
+    )
+    found = browser.run(heads)
+    for label in LABELS:
+        assert ["row", label] in found
+        assert [scope for scope, text in found if text.split(maxsplit=1)[-1] == label].count("col") == 1
 
 
 def test_an_aborted_run_stands_on_top_in_red(browser, pages):

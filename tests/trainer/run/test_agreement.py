@@ -151,7 +151,7 @@ def test_weights_that_differ_in_one_bit_are_refused(capsys):
     assert [one.status for one in meet([Config.of(**SAME)] * 3, work)] == [1, 1, 1]
     line = the_line(capsys)
     assert "update 5: the weights of worker 2 differ from those of worker 0" in line
-    assert line.endswith("nothing is saved; --resume continues from the last checkpoint")
+    assert line.endswith("nothing is saved; --resume continues from the last checkpoint, if there is one")
 
 
 def test_workers_that_hold_other_parts_of_a_model_are_not_compared():

@@ -224,7 +224,7 @@ def test_the_newest_checkpoint_is_evaluated_or_the_one_asked_for(trainer, run, t
     for more, step in (([], 4), (["--resume-step=2"], 2)):
         outcome = trainer("evaluate", f"--eval-data={training_set}", f"--output-dir={run}", *more)
         assert outcome.status == 0, outcome.err
-        assert "the most frequent masked word of the evaluation set is " in outcome.err
+        assert "the most frequent masked word of the training set is " in outcome.err
         found[step] = results(run)
         assert found[step]["global_step"] == step
     assert found[2]["masked_lm_loss"] != found[4]["masked_lm_loss"]

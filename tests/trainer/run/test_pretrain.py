@@ -36,7 +36,7 @@ from trainer.data.order import Position
 from trainer.devices.cpu import Cpu
 from trainer.devices.opening import find_device
 from trainer.model.headed import BertForPreTraining
-from trainer.run import compiling
+from trainer.run import compiling, training_loop
 from trainer.run.epochs import count_updates
 from trainer.run.runtime import make_model
 from trainer.run.training_state import Training
@@ -640,11 +640,55 @@ def test_a_second_ctrl_c_interrupts_at_once(trainer, training_set, tmp_path, mon
         return forward(self, *arguments, **options)
 
     monkeypatch.setattr(BertForPreTraining, "forward", interrupted)
-    outcome = trainer(*words(training_set, tmp_path))
+    run = words(training_set, tmp_path, "--checkpoint-every=6")
+    outcome = trainer(*run)
     assert outcome.status == 130
-    assert outcome.err.splitlines()[-1].startswith("trainer: interrupted; --resume continues")
+    begins_again = "nothing is saved yet; run the same command with --resume, which begins again"
+    assert outcome.err.splitlines()[-1] == f"trainer: interrupted; {begins_again}"
     assert len(passes) == 3
     assert not find_checkpoints(str(tmp_path))
+    monkeypatch.undo()
+    refuse(trainer(*run), 2, "is in use: holds training.csv; give --resume to continue there")
+    assert trainer(*run, "--resume").status == 0
+    assert losses(tmp_path)[0]["step"] == 1
+
+
+def test_an_interrupted_run_with_a_checkpoint_names_it(trainer, training_set, tmp_path, monkeypatch):
+    forward, passes = BertForPreTraining.forward, []
+
+    def interrupted(self, *arguments, **options):
+        passes.append(1)
+        while len(passes) == 6 and not find_checkpoints(str(tmp_path)):
+            time.sleep(0.01)  # a thread writes checkpoint 4
+        if len(passes) == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        return forward(self, *arguments, **options)
+
+    monkeypatch.setattr(BertForPreTraining, "forward", interrupted)
+    outcome = trainer(*words(training_set, tmp_path, "--checkpoint-every=4"))
+    assert outcome.status == 130
+    assert outcome.err.splitlines()[-1] == "trainer: interrupted; --resume continues from checkpoint 4"
+
+
+def test_a_run_stopped_before_its_first_update_says_that_nothing_is_saved(
+    trainer, training_set, tmp_path, monkeypatch
+):
+    announce = training_loop.announce_start
+
+    def stop_first(*arguments):
+        announce(*arguments)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(training_loop, "announce_start", stop_first)
+    run = words(training_set, tmp_path)
+    outcome = trainer(*run)
+    assert outcome.status == 0
+    assert "stopped before the first update as requested; nothing is saved yet" in outcome.err
+    assert not find_checkpoints(str(tmp_path))
+    monkeypatch.undo()
+    assert trainer(*run, "--resume").status == 0
 
 
 def test_sigterm_during_an_evaluation_abandons_it(trainer, training_set, tmp_path, monkeypatch):

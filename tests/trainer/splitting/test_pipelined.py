@@ -62,9 +62,13 @@ CLOSE |= {
     "few by 2 x 2": replace(CLOSE["2 x 2"], updates=3),
     "few by 4 stages": Trial(stages=4, micro_batches=2, updates=2, settings=ADAMW),
     "few lengths": replace(CLOSE["lengths"], updates=2),
+    "few compiled": Trial(stages=2, updates=2, model=DROPOUT, evaluates=True, compiled=True),
 }
 HALF["few bf16 adamw"] = replace(HALF["bf16 adamw"], updates=3)
-RECOMPUTED = {name: replace(CLOSE[name], recomputes=True) for name in ("pre-norm", "lengths", "few lengths")}
+RECOMPUTED = {
+    name: replace(CLOSE[name], recomputes=True)
+    for name in ("pre-norm", "lengths", "few lengths", "few compiled")
+}
 SEVERAL = CLOSE | HALF
 TRIALS = {
     **{f"{name}, one micro-batch": trial for name, trial in EXACT.items()},

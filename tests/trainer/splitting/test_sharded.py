@@ -39,6 +39,8 @@ TRIALS = {
     # Its rates are those of whole tensors, of which each process has a half.
     "stableadamw": Trial(updates=3, settings={"optimiser": "stableadamw", "base_learning_rate": 0.01}),
     "recomputed": replace(FEW["lamb"], settings={"recompute": "always"}),
+    "lamb, compiled": replace(FEW["lamb"], compiled=True),
+    "lamb, compiled, recomputed": replace(FEW["lamb"], settings={"recompute": "always"}, compiled=True),
     # The largest scale overflows at once, and is halved until nothing does.
     "fp16": Trial(updates=12, settings={"precision": "fp16", "init_loss_scale": 2.0**24}),
 }

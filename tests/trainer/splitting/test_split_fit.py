@@ -30,6 +30,7 @@ def check(kind: type[Cpu] = Cpu, workers: type[Collective] = Connected, **settin
 def test_a_processor_whose_workers_are_connected_is_accepted():
     check()
     check(clipping="none")
+    check(compile=True)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_a_processor_whose_workers_are_connected_is_accepted():
     [
         ({"kind": Whole}, "strategy is sharded, but device 'cpu' takes whole models only"),
         ({"workers": Collective}, "start the workers with torchrun; found single"),
-        ({"compile": True}, "strategy sharded compiles no model: leave out --compile"),
+        ({"compile_only": True}, "strategy sharded has no --compile-only: give --compile"),
         ({"clipping": "per_micro_batch"}, "clipping is per_micro_batch; give --clipping per_update or none"),
         ({"clipping": "usual", "optimiser": "lamb-mlperf"}, "clipping is per_micro_batch; give --clipping"),
         ({"allreduce_post_accumulation": False}, "in its own way: leave out allreduce_post_accumulation"),
@@ -46,6 +47,12 @@ def test_a_processor_whose_workers_are_connected_is_accepted():
 def test_what_does_not_fit_is_refused(settings, said):
     with pytest.raises(SettingsError, match=said):
         check(**settings)
+
+
+def test_a_model_that_is_to_be_one_graph_is_refused(monkeypatch):
+    monkeypatch.setattr(Cpu, "compiles_whole", True)  # as with CUDA graphs
+    with pytest.raises(SettingsError, match="which a CUDA graph has as a whole: leave out --cuda-graphs"):
+        check(compile=True)
 
 
 def test_an_older_pytorch_is_refused(monkeypatch):

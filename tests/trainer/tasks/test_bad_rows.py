@@ -214,7 +214,7 @@ def test_columns_have_the_same_names_in_both_commands(
 
 def test_a_run_of_an_earlier_version_is_evaluated_with_its_columns(finetune, trainer, tmp_path):
     """Its checkpoint calls them first_column and second_column."""
-    from trainer.checkpoints.checkpoint import compute_state_md5
+    from bertdata.lineages.run_state import compute_state_md5
 
     data = tmp_path / "train.tsv"
     rows = "".join(f"The tower is old .\t{number % 2}\n" for number in range(8))

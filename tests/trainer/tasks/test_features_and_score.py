@@ -99,7 +99,10 @@ def test_the_score_of_labels(tmp_path, capsys):
     assert main(["score", "--task=sst-2", str(data), str(predictions), "--json"]) == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out) == {"acc": 0.75}
-    assert printed.err == 'trainer: beside it: always "0" scores acc 0.5000\n'
+    assert (
+        printed.err
+        == 'trainer: beside it: always "0", the most frequent label of the file, scores acc 0.5000\n'
+    )
 
 
 def squad_file(tmp_path, *questions):

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from bertdata.errors import StorageError
 from tests.support.fine_tuning import SHORT, evaluations, finetune_words, squad_file, table
-from tests.support.training_runs import refuse, tensors
+from tests.support.training_runs import refuse, tensors, words
 from trainer.checkpoints.checkpoint import find_checkpoints
 
 
@@ -337,3 +337,21 @@ def test_a_vocabulary_of_another_model_is_refused(finetune, tmp_path):
     other.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nold\nnew\n", encoding="utf-8")
     given = ("--train-file", data, "--steps=1", f"--vocab={other}")
     refuse(finetune("classification", *given), 1, "has 7 tokens, the model has vocab_size")
+
+
+def test_the_usual_length_follows_a_model_with_fewer_positions(trainer, training_set, tmp_path, one_thread):
+    start = tmp_path / "start"
+    short = ("--steps=1", "--warmup=0", "--max-position-embeddings=64")
+    assert trainer(*words(training_set, start, *short)).status == 0
+    given = ["finetune", "--task=classification", f"--start-from-ckpt={start}", "--steps=1", "--warmup=0"]
+    given += [
+        f"--train-file={table(tmp_path / 'train.tsv')}",
+        "--batch-size=8",
+        f"--output-dir={tmp_path / 'run'}",
+    ]
+    outcome = trainer(*given)
+    assert outcome.status == 0, outcome.err
+    [manifest] = (tmp_path / "run" / "features").glob("*/manifest.json")
+    assert json.loads(manifest.read_text(encoding="utf-8"))["settings"]["objective"]["max_seq_length"] == 64
+    outcome = trainer(*given, "--overwrite-output-dir", "--max-seq-length=65")
+    refuse(outcome, 2, "sequences of 65 ids, the model has max_position_embeddings 64", "64 or less")

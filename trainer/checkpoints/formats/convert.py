@@ -1,7 +1,7 @@
 """Converting checkpoints between this trainer's format and other programs'."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -9,23 +9,29 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from bertdata import __version__
+from bertdata.dataset.companion_files import CARD_NAME
 from bertdata.errors import BertDataError, DatasetError, MissingInputError, SettingsError, StorageError
 from bertdata.io import storage
 from bertdata.io.outputs import refuse_input_as_output
 from bertdata.io.terminal import say_error
 from bertdata.io.whole_directory import open_directory
+from bertdata.lineages.documents import Documents
+from bertdata.lineages.exported_model import LINEAGE_NAME, make_export_record
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, make_tokenizer_files
 from bertdata.tokens.load import vocabulary_of
 from trainer.checkpoints.any_checkpoint import HEADS, OURS, Checkpoint, StoredTensor
-from trainer.checkpoints.checkpoint import STATE, make_initial_state, write_checkpoint
+from trainer.checkpoints.checkpoint import MOMENTS, STATE, WEIGHTS, make_initial_state, write_checkpoint
 from trainer.checkpoints.filling import match_moments, match_weights
 from trainer.checkpoints.formats.absent_parts import describe_changes
 from trainer.checkpoints.formats.config_file import BERT_EPSILON
 from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, set_special_token_ids
 from trainer.checkpoints.formats.kinds import WRITERS, is_recognised
+from trainer.checkpoints.formats.model_card import write_model_card
 from trainer.checkpoints.formats.tensorflow2 import write_tensors_and_graph
 from trainer.checkpoints.learned_task import make_learned_task_config, read_run_labels
+from trainer.checkpoints.records import add_checkpoint_record
 from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig
@@ -56,6 +62,7 @@ def convert(
     lower_case: bool | None = None,
     moments: bool = True,
     task: str | None = None,
+    overwrite: bool = False,
 ) -> str:
     """Convert a checkpoint of any program to another format. Return a message that says what was written.
 
@@ -74,11 +81,15 @@ def convert(
     moments: False leaves out the optimiser's moments.
     task: the user's task class that the run has learned. It must be named here, because no checkpoint may
     choose code to import.
+    overwrite: replace the files of an earlier conversion. A directory with other files is refused.
     """
     # 1. Refuse a target that is an input or in use, and a source that is not a checkpoint.
     refuse_input_as_output(target, [source, model_config, vocab, train_data])
-    if Path(target).exists() and any(Path(target).iterdir()):
-        raise DatasetError(f"{target}: is in use; name a directory that does not exist yet")
+    if not overwrite and _is_in_use(target):
+        raise DatasetError(
+            f"{target}: is in use; give --overwrite to replace an earlier conversion, or name a directory "
+            "that does not exist yet"
+        )
     if not Path(source).exists() and not is_recognised(source):
         raise MissingInputError(f"{source}: no such file or directory")
     if kind is None and find_trainer_checkpoint(source) is None and not is_recognised(source):
@@ -97,7 +108,8 @@ def convert(
     # 3. If the target is a checkpoint of this trainer, add missing heads. The tokeniser may be missing.
     if to == OURS:
         found = _find_available_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
-        return _write_trainer_checkpoint(checkpoint, shape, target, found)
+        record = _make_record(checkpoint, to, moments=moments)
+        return _write_trainer_checkpoint(checkpoint, shape, target, found, record)
     # 4. For all other formats, keep only tensors that belong to the model, let the task rename its head, and
     # write.
     found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
@@ -110,6 +122,7 @@ def convert(
     what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
     kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
     lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
+    record = _make_record(checkpoint, to, moments=moments)
     with _open_target(target) as directory:
         WRITERS[to](checkpoint, directory)
         if found is not None:
@@ -126,11 +139,41 @@ def convert(
             else:
                 _write_tokenizer_files(found, directory)
             lacks = ""
+        lineage = record(directory)
+        with storage.open_output(storage.join(directory, LINEAGE_NAME)) as file:
+            file.write(lineage)
+        if to == "huggingface":
+            write_model_card(directory, target, checkpoint)
     form = f"{what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form"
     unnamed = _describe_unused_ids(shape, found)
     return (
         f"{target}: {form}{describe_changes(checkpoint, to)}{_warn_of_bert_form(shape, to)}{unnamed}{lacks}"
     )
+
+
+def _make_record(checkpoint: Checkpoint, to: str, *, moments: bool) -> Callable[[str], bytes]:
+    """Return a function that makes the file lineage.json of the converted model, which says where it is from.
+
+    The function's argument is the directory with all other files of the model. A model card is not listed,
+    since its readers may edit it.
+
+    checkpoint: the checkpoint that is converted.
+    to, moments: arguments of ``convert``.
+    """
+    documents = Documents()
+    source = add_checkpoint_record(checkpoint.path, documents)
+
+    def make_record(directory: str) -> bytes:
+        return make_export_record(
+            directory,
+            [name for name in storage.list_files(directory) if name not in (LINEAGE_NAME, CARD_NAME)],
+            settings={"to": to, "moments": moments, "task": checkpoint.task},
+            versions={"bertdata": __version__, "torch": torch.__version__},
+            source=source,
+            documents=documents,
+        )
+
+    return make_record
 
 
 def _find_available_tokenizer(
@@ -237,8 +280,31 @@ def _open_target(target: str) -> Iterator[str]:
     with open_directory(Path(target.removeprefix("file://"))) as growing:
         try:
             yield str(growing)
+            _refuse_other_files(target, [path.name for path in growing.iterdir()])
         except StorageError as error:  # its message names the temporary directory, not the target
             raise StorageError(str(error).replace(str(growing), target)) from None
+
+
+def _is_in_use(target: str) -> bool:
+    """Return True if the target is a file, or a directory that is not empty."""
+    if storage.is_remote(target):
+        return bool(storage.list_files(target))
+    path = Path(target.removeprefix("file://"))
+    return path.is_file() or (path.is_dir() and any(path.iterdir()))
+
+
+def _refuse_other_files(target: str, written: Collection[str]) -> None:
+    """Raise DatasetError if the target is a directory with files that the conversion does not write.
+
+    A conversion with --overwrite replaces the whole directory, so such files would be lost.
+    written: names of the files that the conversion writes.
+    """
+    others = sorted(set(storage.list_files(target)) - set(written))
+    if others:
+        raise DatasetError(
+            f"{target}: holds {others[0]}, which this conversion does not write, so that it would be lost; "
+            "name another directory"
+        )
 
 
 def _make_model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
@@ -294,12 +360,17 @@ def _keep_model_tensors(checkpoint: Checkpoint, shape: ModelConfig) -> Checkpoin
 
 
 def _write_trainer_checkpoint(
-    checkpoint: Checkpoint, shape: ModelConfig, target: str, tokenizer: TokenizerFile | None
+    checkpoint: Checkpoint,
+    shape: ModelConfig,
+    target: str,
+    tokenizer: TokenizerFile | None,
+    record: Callable[[str], bytes],
 ) -> str:
     """Write the checkpoint in this trainer's format. Return a message that says what was written.
 
     If pre-training heads are missing, they are added with random values.
     tokenizer: the tokeniser to write with it, or None.
+    record: function that makes the file lineage.json, for ``write_checkpoint``.
     """
     own = _make_expected_tensors(checkpoint, shape)
     weights, missing = match_weights(own, shape, checkpoint)
@@ -322,7 +393,8 @@ def _write_trainer_checkpoint(
     state = replace(make_initial_state(config, shape, longest=checkpoint.longest), task=learned)
     state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
     others = {} if tokenizer is None else make_tokenizer_files(tokenizer)
-    write_checkpoint(Path(target), state, weights, moments, others)
+    _refuse_other_files(target, [STATE, WEIGHTS, MOMENTS, LINEAGE_NAME, *others])
+    write_checkpoint(Path(target), state, weights, moments, others, record)
     what = f"weights and moments of update {updates}" if moments else "weights"
     if checkpoint.problem not in (None, read_run_labels(config.as_json()).problem):
         lacks += f", without problem_type {checkpoint.problem}, which runs here do not have"

@@ -20,15 +20,11 @@ def find_pretrained(name: str, environment: Mapping[str, str] = os.environ) -> s
     A path that exists is returned unchanged. A model's name gives the directory with its files in the cache.
     MissingInputError if the model is not in the cache.
     """
-    if (
-        not _is_model_name(name) or storage.exists(name) or storage.exists(f"{name}.index")
-    ):  # NAME.index exists if the name is the prefix of TensorFlow's files
+    if _is_path(name):
         return name
-    model = SIZES.get(name, name)
-    home = environment.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
-    cache = Path(environment.get("HF_HUB_CACHE") or f"{home}/hub")
+    model, cache = SIZES.get(name, name), _find_cache(environment)
     for repository in (model, f"{_ORGANISATION}/{model}"):
-        found = _find_revision(cache / f"models--{repository.replace('/', '--')}")
+        found = _find_revision(_make_folder(cache, repository))
         if found is not None:
             return str(found)
     repository, folder = model if "/" in model else f"{_ORGANISATION}/{model}", model.rpartition("/")[2]
@@ -37,6 +33,35 @@ def find_pretrained(name: str, environment: Mapping[str, str] = os.environ) -> s
         f"with a network `hf download {repository} --local-dir {folder}` (package huggingface_hub) "
         "gets a published model, whose directory is given in place of the name"
     )
+
+
+def find_hub_name(name: str, environment: Mapping[str, str] = os.environ) -> str:
+    """Return the full name on the hub of a model in the cache, such as google-bert/bert-base-uncased.
+
+    The result is "" for a path, and for a model that is not in the cache.
+    """
+    if _is_path(name):
+        return ""
+    model, cache = SIZES.get(name, name), _find_cache(environment)
+    names = (model, f"{_ORGANISATION}/{model}")
+    return next((one for one in names if _find_revision(_make_folder(cache, one)) is not None), "")
+
+
+def _is_path(name: str) -> bool:
+    """Return whether a name means a path, and not a model in the cache."""
+    # NAME.index exists if the name is the prefix of TensorFlow's files
+    return not _is_model_name(name) or storage.exists(name) or storage.exists(f"{name}.index")
+
+
+def _find_cache(environment: Mapping[str, str]) -> Path:
+    """Return the directory of the cache of models."""
+    home = environment.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
+    return Path(environment.get("HF_HUB_CACHE") or f"{home}/hub")
+
+
+def _make_folder(cache: Path, repository: str) -> Path:
+    """Return the directory of a model in the cache."""
+    return cache / f"models--{repository.replace('/', '--')}"
 
 
 def _is_model_name(text: str) -> bool:

@@ -58,13 +58,13 @@ def _read(path: str, kind: str | None, model_config: str | None) -> Checkpoint:
         return read(bundle, model_config)
     if kind in _TENSORFLOW:
         raise MissingInputError(f"{path}: no TensorFlow checkpoint: found no .index file")
-    file = _find_torch_file(path, kind)
+    file = find_torch_file(path, kind)
     if file is not None:
         return read_nvidia(file, model_config, kind or "nvidia")
     return read_huggingface(path, model_config, kind or "huggingface")
 
 
-def _find_torch_file(path: str, kind: str | None) -> str | None:
+def find_torch_file(path: str, kind: str | None) -> str | None:
     """Return the path of the .pt file that NVIDIA's or Habana's program wrote. None if there is none."""
     is_asked = kind in ("nvidia", "habana")
     if not storage.is_directory(path):
@@ -86,4 +86,4 @@ def is_recognised(path: str) -> bool:
     if not storage.is_directory(path):
         return storage.exists(path)
     has_config = storage.exists(storage.join(path, "config.json"))
-    return has_config or (find_weights(path) or _find_torch_file(path, None)) is not None
+    return has_config or (find_weights(path) or find_torch_file(path, None)) is not None

@@ -12,6 +12,12 @@ from trainer.plugins import find
 
 _DEFAULT_BATCH_SIZE = 32
 
+FP8_RECIPES = ("tensorwise", "rowwise", "rowwise_with_gw_hp")
+"""Ways to scale the operands of a matrix product in FP8, by the names that the library torchao gives them."""
+
+FP8_MULTIPLE = 16
+"""Number of which both sides of every matrix that is multiplied in FP8 are multiples, as GPUs require."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateSection(Section):
@@ -39,8 +45,21 @@ class UpdateSection(Section):
     )
     precision: str = declare_common_key(
         "fp32",
-        "precision of matrix products: fp32, bf16 or fp16; weights are stored in fp32",
-        ("fp32", "bf16", "fp16"),
+        "precision of matrix products: fp32, bf16, fp16 or fp8 (8 bits in the linear layers of all encoder "
+        "layers but the first and the last, bf16 elsewhere); weights are stored in fp32",
+        ("fp32", "bf16", "fp16", "fp8"),
+    )
+    fp8_recipe: str = setting(
+        "tensorwise",
+        "how precision fp8 scales the operands of a product: tensorwise (one scale for each matrix, the "
+        "fastest), rowwise (one scale for each row), or rowwise_with_gw_hp (rowwise, with the gradients of "
+        "weights computed in bf16, the most exact)",
+        FP8_RECIPES,
+    )
+    fp8_emulation: bool = setting(
+        False,
+        "with precision fp8: round to 8 bits as a GPU does, but multiply in fp32; slow, to see on any "
+        "processor or GPU what fp8 does to a training",
     )
     optimiser: str = declare_plugin_key(
         "optimiser", "lamb-nvidia", "name of the optimiser", common=True, other_names=["optimizer"]
@@ -76,6 +95,15 @@ class UpdateSection(Section):
         "word_rows, for the embedding of segment types too)",
         ("whole", "word_rows", "word_and_type_rows"),
     )
+
+    @property
+    def token_multiple(self) -> int:
+        """Number of which the number of tokens of each micro-batch must be a multiple."""
+        return FP8_MULTIPLE if self.precision == "fp8" else 1
+
+    def list_idle_keys(self) -> list[str]:
+        """Return the keys that have no effect without precision fp8."""
+        return [] if self.precision == "fp8" else ["fp8_recipe", "fp8_emulation"]
 
     @property
     def clipping_point(self) -> str:

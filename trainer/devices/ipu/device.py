@@ -6,13 +6,13 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
 from trainer.devices.availability import Availability
-from trainer.devices.device import Device
+from trainer.devices.device import Compilable, Device
 from trainer.devices.ipu.stages import (
     IpuPipeline,
     checkpoint_layers,
@@ -102,7 +102,7 @@ class Ipu(Device):
             serialize_projection(poptorch, model, given.matmul_serialize_factor)
         return model
 
-    def compile(self, learner: nn.Module) -> None:
+    def compile(self, learner: Compilable) -> None:
         """Do nothing. PopTorch compiles whole programs when they are first called."""
 
     def check_updates(self, updates: int) -> None:

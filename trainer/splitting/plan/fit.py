@@ -45,7 +45,11 @@ def check_split(strategy: str, device: Device, workers: Collective) -> None:
         f"strategy {strategy} needs torch.distributed: start the workers with "
         f"{LAUNCHERS['torch_distributed']}; found {workers.name}",
     )
-    require(not device.must_compile, f"strategy {strategy} compiles no model: leave out --compile")
+    require(
+        not (device.must_compile and device.compiles_whole),
+        f"strategy {strategy} divides the model, which a CUDA graph has as a whole: leave out --cuda-graphs",
+    )
+    require(not device.config.run.compile_only, f"strategy {strategy} has no --compile-only: give --compile")
     require(
         not update.clips_micro_batches,
         f"strategy {strategy} clips whole updates: clipping is {update.clipping_point}; "

@@ -62,7 +62,8 @@ def measure_footprints(
     """Return the work and memory of each part of a model, for micro-batches of this shape.
 
     The keys are the names that ``list_part_names`` returns.
-    precision: "fp32", "bf16" or "fp16".
+    precision: "fp32", "bf16", "fp16" or "fp8". For fp8, the layers are measured in bf16: layers in FP8 keep
+        the same tensors for the backward pass.
     head: name of the task whose head the model has.
     """
     if shape.attention == "fused":  # the CPU's fused attention kernel does not support dropout

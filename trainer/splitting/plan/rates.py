@@ -74,8 +74,9 @@ The NVIDIA devices are SXM modules. The fp32 speed of Intel's Gaudi 2 is assumed
 def find_sheet_rate(name: str, precision: str) -> DeviceRate:
     """Return the speeds that a device in SHEETS is assumed to reach in training.
 
-    A V100 computes bf16 as slowly as fp32.
-    precision: "fp32", "bf16" or "fp16".
+    A V100 computes bf16 as slowly as fp32. The speed in fp8 is assumed to be that of bf16, because only a
+    part of the products is computed in FP8.
+    precision: "fp32", "bf16", "fp16" or "fp8".
     """
     sheet = SHEETS[name]
     is_slow = precision == "fp32" or (name == "v100" and precision == "bf16")

@@ -132,7 +132,8 @@ class TableData(FineTuningData):
             f"{name} {value:.4f}" for name, value in guess.compute_scores(np.asarray(gold)).items()
         )
         metrics = score_labels(task.metrics, predicted, gold)
-        return Scores(metrics, found.warnings(), f"always {guess.name} scores {guessed}")
+        what = "the mean score" if task.regression else "the most frequent label"
+        return Scores(metrics, found.warnings(), f"always {guess.name}, {what} of the file, scores {guessed}")
 
 
 def make_configured_task(given: FinetuningSection) -> ClassificationTask:

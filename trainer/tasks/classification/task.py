@@ -31,7 +31,7 @@ from trainer.tasks.classification.metrics import (
 )
 from trainer.tasks.classification.presets import ClassificationTask
 from trainer.tasks.classification.reading import TextPair
-from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
+from trainer.tasks.evaluation import MetricTotals, TaskEvaluation, name_guess
 from trainer.tasks.fine_tuning import FineTuning, get_target, make_example_weights, make_outcome
 from trainer.tasks.heads import make_classifier
 from trainer.tasks.prediction import Prediction, Trained, refuse_flags
@@ -137,6 +137,7 @@ class ClassificationEvaluation(TaskEvaluation):
         """
         self._task = task
         self._guess = guess
+        self._source = source
         self._kept: list[list[float]] = []
         _, self._names = METRICS[task.metrics]
         self._predicted: Array = np.zeros(0)
@@ -176,7 +177,8 @@ class ClassificationEvaluation(TaskEvaluation):
             return f"loss {results['loss']:.4f}"
         measured = ", ".join(f"{name} {results[name]:.4f}" for name in (*self._names, "loss"))
         guessed = ", ".join(f"{name} {results[f'guess_{name}']:.4f}" for name in self._names)
-        return f"{measured} (always {self._guess.name}: {guessed})"
+        what = "mean" if self._task.regression else "most frequent"
+        return f"{measured} (always {name_guess(self._guess.name, self._source, what)}: {guessed})"
 
     def files(self) -> Mapping[str, str]:
         return {PREDICTIONS: format_predictions(self._predicted.tolist(), self._task)}

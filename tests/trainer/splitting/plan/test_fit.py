@@ -96,9 +96,9 @@ def gpus(monkeypatch):
 
 @pytest.mark.usefixtures("gpus")
 @pytest.mark.parametrize(
-    ("keys", "fits"), [({}, True), ({"compile": True}, False), ({"cuda_graphs": True}, False)]
+    ("keys", "fits"), [({}, True), ({"compile": True}, True), ({"cuda_graphs": True}, False)]
 )
-def test_a_model_that_must_be_compiled_is_not_split_and_one_that_would_be_is(keys, fits):
+def test_a_model_in_a_cuda_graph_is_not_split_and_another_compiled_model_is(keys, fits):
     workers = SimpleNamespace(name="torch_distributed", size=2)
     device = Cuda(Config.of(device="cuda", **keys), 1)
     assert device.compiles

@@ -1,0 +1,232 @@
+"""The commands that train a model again and export it: the trainer's pretrain, finetune and convert.
+
+A run is made again with the settings in its checkpoint. If it was resumed with other settings, it is trained
+in as many parts, each with its own settings, and it stops where the checkpoint was saved.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bertdata.dataset.mixture.weights import split_weighted
+from bertdata.errors import SettingsError
+from bertdata.io import storage
+from bertdata.lineages.commands.command import Command, Places, TrainingCommand, make_flag, make_option
+from bertdata.lineages.exported_model import LINEAGE_NAME
+from bertdata.lineages.run_state import CHECKPOINTS, FROM_PHASE_1, NEW, STATE_NAME
+from bertdata.lineages.shown_settings import list_changed_keys
+from bertdata.lineages.step import EXPORT, FEATURES, FINETUNE, Input, Step
+from schemas import load_schema
+
+TRAINER = ("python", "-m", "trainer")
+
+_MADE_FROM_LINEAGE = (
+    *("train_data", "eval_data", "start_from_ckpt", "model_config", "vocab", "plan", "dist", "world_size"),
+    *("task_dir", "task_train_file", "task_eval_file", "task_predict_file", "do_predict", "steps"),
+    *("num_train_epochs", "train_tokens"),
+)
+"""Keys that name places, or the length of the training, whose flags are made from the lineage."""
+
+_TRAINING, _EVALUATION, _START = "training data", "evaluation data", "start"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Part:
+    """A part of a phase that was trained with the same settings.
+
+    until: number of updates of the phase after which the part ended.
+    config: the trainer's configuration.
+    """
+
+    until: int
+    config: Mapping[str, Any]
+    workers: int
+    threads: int
+
+
+def find_checkpoint(run: str, step: Step) -> str:
+    """Return the directory of a rebuilt checkpoint.
+
+    run: directory of the rebuilt run.
+    """
+    return storage.join(run, f"{CHECKPOINTS}/step-{step.facts['checkpoint']:08d}")
+
+
+def make_run_commands(step: Step, places: Places, output: str) -> Iterator[Command]:
+    """Yield the commands that train a run again up to its checkpoint.
+
+    output: directory of the run.
+
+    Raises SettingsError if the run cannot be made again, for example because its start is not known.
+    """
+    command = "finetune" if step.name == FINETUNE else "pretrain"
+    first = 0
+    for part in _list_parts(step):
+        words = [*TRAINER, command, *_make_data_flags(step, places, part.config), "--output-dir", output]
+        words += _make_start_flags(step, places)
+        words += _make_key_flags(part.config, step.settings["model"])
+        if part.workers > 1:
+            words += ["--dist", "--world-size", str(part.workers)]
+        yield TrainingCommand(
+            words=tuple(words),
+            environment={"OMP_NUM_THREADS": str(part.threads)} if part.threads else {},
+            step=step,
+            output=output,
+            done=storage.join(find_checkpoint(output, step), STATE_NAME),
+            first=first,
+            last=part.until,
+            steps=int(part.config["steps"]),
+        )
+        first = part.until
+
+
+def _list_parts(step: Step) -> list[_Part]:
+    """Return the parts of a phase that were trained with other settings, in the order of training.
+
+    A phase that was never resumed, or only with the same settings, has a single part.
+    """
+    config: Mapping[str, Any] = {name: value for name, value in step.settings.items() if name != "model"}
+    part = _Part(
+        until=int(step.facts["updates"]),
+        config=config,
+        workers=int(step.facts.get("workers", 1)),
+        threads=int(step.facts.get("threads", 0)),
+    )
+    found = [part]
+    for earlier in reversed(step.facts.get("history", ())):
+        if not {"settings", "workers", "threads"} & earlier.keys():
+            continue  # only the versions were others, for which there is no flag
+        part = _Part(
+            until=int(earlier["until"]),
+            config={**part.config, **earlier.get("settings", {})},
+            workers=int(earlier.get("workers", part.workers)),
+            threads=int(earlier.get("threads", part.threads)),
+        )
+        found.insert(0, part)
+    return found
+
+
+def _make_data_flags(step: Step, places: Places, config: Mapping[str, Any]) -> list[str]:
+    """Return the flags that name the rebuilt datasets of a run, or the files of its task."""
+    if step.name == FINETUNE:
+        return _make_task_flags(step, places)
+    words: list[str] = []
+    for role, key in ((_TRAINING, "train_data"), (_EVALUATION, "eval_data")):
+        if config.get(key) and not (key == "train_data" and config.get("generated_data")):
+            words += [make_flag(key), _join_datasets(step, places, role, str(config[key]))]
+    return words
+
+
+def list_datasets(step: Step, role: str) -> list[Input]:
+    """Return the datasets of a run with this role, in the order in which the run names them."""
+    return [one for one in step.inputs if one.role == role]
+
+
+def _join_datasets(step: Step, places: Places, role: str, given: str) -> str:
+    """Return the rebuilt datasets as a run names them, such as ``A*0.7+B*0.3``.
+
+    given: the value of the run's key, whose weights and patterns are kept.
+    """
+    datasets, named = list_datasets(step, role), split_weighted(given)
+    if len(datasets) != len(named):
+        raise SettingsError(
+            f"{step.program}, record {step.record}: its {role} {given} are {len(named)} paths, but it names "
+            f"{len(datasets)} manifests"
+        )
+    found = []
+    for one, (path, weight) in zip(datasets, named, strict=True):
+        if one.made_by is None:
+            raise SettingsError(f"{step.program}, record {step.record}: {role}: {one.remark}")
+        rebuilt, chosen = places.get_output(one.made_by), storage.get_base_name(path)
+        is_file = any(file.name == chosen for file in one.made_by.outputs)
+        if is_file or any(mark in chosen for mark in "*?["):  # the run has read only some of the shards
+            rebuilt = storage.join(rebuilt, chosen)
+        found.append(rebuilt if weight is None else f"{rebuilt}*{weight}")
+    return "+".join(found)
+
+
+def _make_task_flags(step: Step, places: Places) -> list[str]:
+    """Return the flags that name the files of a fine-tuning task."""
+    words: list[str] = []
+    for role, key in ((_TRAINING, "task_train_file"), (_EVALUATION, "task_eval_file")):
+        for one in list_datasets(step, role):
+            if one.made_by is None or one.made_by.name != FEATURES:
+                raise SettingsError(f"{step.program}, record {step.record}: {role}: {one.remark}")
+            [path] = places.list_files(one.made_by.inputs[0])
+            words += [make_flag(key), path]
+    return words
+
+
+def _make_start_flags(step: Step, places: Places) -> list[str]:
+    """Return the flag that names the checkpoint from which a run starts.
+
+    Phase 2 of a run continues from phase 1 in the same directory, and needs no such flag.
+    """
+    started = step.facts.get("started")
+    given = step.settings.get("start_from_ckpt")
+    if started in (NEW, FROM_PHASE_1) or (started is None and not given and not step.settings.get("phase2")):
+        return []
+    starts = list_datasets(step, _START)
+    if len(starts) != 1 or not (starts[0].source or starts[0].made_by):
+        remark = starts[0].remark if starts else "the checkpoint that it started from is not known"
+        raise SettingsError(f"{step.program}, record {step.record}: {remark}")
+    return ["--start-from-ckpt", _find_start(starts[0], places)]
+
+
+def _find_start(start: Input, places: Places) -> str:
+    """Return the path of the checkpoint from which a run starts, as a flag names it."""
+    made_by = start.made_by
+    if made_by is not None:
+        rebuilt = places.get_output(made_by)
+        return rebuilt if made_by.name == EXPORT else find_checkpoint(rebuilt, made_by)
+    paths = places.list_files(start)
+    for path in paths:
+        if path.endswith(".index"):
+            return path.removesuffix(".index")
+        if path.endswith((".pt", ".pth")):
+            return path
+    weights = [path for path in paths if not path.endswith("config.json")]
+    return storage.get_parent(weights[0] if weights else paths[0])
+
+
+def _make_key_flags(config: Mapping[str, Any], model: Mapping[str, Any]) -> list[str]:
+    """Return the flags of all keys that are not the default.
+
+    model: the model's settings. They replace the file that ``model_config`` names.
+    """
+    keys = list_changed_keys(config)
+    keys = {name: value for name, value in keys.items() if name not in _MADE_FROM_LINEAGE}
+    if config.get("model_config") is not None:
+        known = load_schema("trainer")["properties"]
+        keys |= {name: value for name, value in model.items() if name in known}
+    keys |= keys.pop("device_options", {})
+    words = ["--steps", str(config["steps"])]
+    for name, value in keys.items():
+        words += _make_key_flag(name, value)
+    return words
+
+
+def _make_key_flag(name: str, value: Any) -> Sequence[str]:
+    """Return the flag of a key of the trainer with its value."""
+    if value is True:
+        return [make_flag(name)]
+    if value is False:
+        return [make_flag(f"no_{name}")]
+    text = "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return make_option(make_flag(name), text)
+
+
+def make_export_command(step: Step, places: Places, output: str) -> Command:
+    """Return the command that exports a model again.
+
+    Raises SettingsError if the checkpoint that was exported is not known.
+    """
+    source = step.inputs[0]
+    if source.made_by is None and not source.source:
+        raise SettingsError(f"{step.program}, record {step.record}: {source.remark}")
+    words = [*TRAINER, "convert", _find_start(source, places), output, "--to", str(step.settings["to"])]
+    if not step.settings["moments"]:
+        words.append("--without-moments")
+
+    return Command(words=tuple(words), step=step, output=output, done=storage.join(output, LINEAGE_NAME))

@@ -1,0 +1,175 @@
+"""Steps that trained a model: the state of a checkpoint becomes a step, with data and start as its inputs.
+
+A state names the manifests of its datasets by md5. States of earlier versions do not. Their datasets are then
+looked for where the configuration says that they were, and the digest of the shards in the state decides
+whether they are the same.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from bertdata.dataset.discover import find_datasets
+from bertdata.dataset.mixture.opening import open_weighted
+from bertdata.dataset.mixture.weights import split_paths
+from bertdata.errors import BertDataError, ManifestError
+from bertdata.io import storage
+from bertdata.io.file_check import compute_md5
+from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.lineages.documents import Documents
+from bertdata.lineages.run_state import parse_run_state
+from bertdata.lineages.step import FINETUNE, PRETRAIN, Input, LineageFile, Step
+from bertdata.lineages.weights_record import make_weights_input
+
+Follow = Callable[[bytes, str], Step]
+"""Function that returns the step of a record, whose arguments are the record and its path."""
+
+START = "start"
+TRAIN_DATA, EVAL_DATA = "train_data", "eval_data"
+_ROLES = {TRAIN_DATA: "training data", EVAL_DATA: "evaluation data"}
+"""The role of each configuration key that names datasets."""
+
+
+def make_run_step(
+    data: bytes, where: str, documents: Documents, follow: Follow, directory: str = "", run: str = ""
+) -> Step:
+    """Return the step that wrote a checkpoint, with all steps before it.
+
+    data: the checkpoint's state.
+    where: path of the state, for error messages.
+    documents: the records that are at hand. Manifests of data that are still in place are added.
+    directory: the checkpoint's directory. Empty if only a copy of its state is at hand.
+    run: the run's directory. Empty if it is not known.
+
+    Raises ManifestError if the state cannot be read.
+    """
+    state = parse_run_state(data, where)
+    config = state["config"]
+    is_named = "sources" in state
+    if not is_named:
+        state["sources"] = {key: _find_data_in_place(state, key, documents, run) for key in _ROLES}
+    inputs = [one for key in _ROLES for one in _make_data_inputs(state, key, documents, follow, is_named)]
+    inputs += _make_start_inputs(state, documents, follow, is_named)
+    step, phase = state.get("step", 0), state.get("phase", 1)
+    facts: dict[str, Any] = {"updates": step, "phase": phase, "checkpoint": _find_number(state)}
+    for name in ("started", "workers", "threads", "trained", "best", "history"):
+        if state.get(name):
+            facts[name] = state[name]
+    is_pretraining = config.get("task", "pretraining") == "pretraining"
+    return Step(
+        name=PRETRAIN if is_pretraining else FINETUNE,
+        path=directory,
+        record=compute_md5(data),
+        settings={**config, "model": state.get("model", {})},
+        versions=dict(_split_versions(state)),
+        inputs=tuple(inputs),
+        outputs=tuple(LineageFile(name=name, md5=md5) for name, md5 in state["files"].items()),
+        facts=facts,
+    )
+
+
+def _split_versions(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the version of each package that a state lists, such as ("torch", "2.9.1")."""
+    for told in state.get("versions", ()):
+        name, _, version = str(told).partition(" ")
+        yield name, version
+
+
+def _find_number(state: Mapping[str, Any]) -> int:
+    """Return the number in the checkpoint's name: its steps over both phases."""
+    per_update = int(state["config"].get("steps_per_update") or 1)
+    return int(state.get("phase_start", 0)) + int(state.get("step", 0)) * per_update
+
+
+def _make_data_inputs(
+    state: Mapping[str, Any], key: str, documents: Documents, follow: Follow, is_named: bool
+) -> Iterator[Input]:
+    """Yield the datasets that a configuration key names, each with the step that made it.
+
+    is_named: True if the state itself names the manifests. False if they were found in place.
+    """
+    config, role = state["config"], _ROLES[key]
+    if key == TRAIN_DATA and config.get("generated_data"):
+        yield Input(role=role, remark="random examples that the trainer generated (generated_data)")
+        return
+    if not config.get(key):
+        return
+    records = state["sources"].get(key, [])
+    if not records:
+        reason = "had no manifest when the run began" if is_named else "are no longer in place, or changed"
+        digest = (
+            f"; digest of their shards {state['data']}" if key == TRAIN_DATA and state.get("data") else ""
+        )
+        yield Input(role=role, remark=f"the data {config[key]} {reason}{digest}")
+    for record in records:
+        yield _follow_record(role, record, "the dataset's manifest", documents, follow)
+
+
+def _make_start_inputs(
+    state: Mapping[str, Any], documents: Documents, follow: Follow, is_named: bool
+) -> Iterator[Input]:
+    """Yield the checkpoint whose weights the phase started from, if there is one."""
+    config = state["config"]
+    for record in state["sources"].get(START, ()):
+        data = documents.find(record)
+        found = None if data is None else make_weights_input(data, record)
+        yield found or _follow_record(
+            START, record, "the record of the checkpoint that the run started from", documents, follow
+        )
+    if is_named:
+        return
+    if config.get("phase2") or config.get("start_from_ckpt"):
+        told = config.get("start_from_ckpt") or "the end of phase 1"
+        yield Input(role=START, remark=f"started from {told}; an earlier version did not record its digest")
+
+
+def _follow_record(role: str, record: str, what: str, documents: Documents, follow: Follow) -> Input:
+    """Return an input whose record is cited, with the step that wrote it if the record is at hand."""
+    data = documents.find(record)
+    if data is None:
+        remark, is_fault = documents.explain_absence(record, what)
+        return Input(role=role, record=record, remark=remark, is_fault=is_fault)
+    try:
+        step = follow(data, documents.paths[record] or what)
+    except ManifestError as error:
+        return Input(role=role, record=record, remark=str(error), is_fault=True)
+    return Input(role=role, files=step.outputs, record=record, made_by=step)
+
+
+def _find_data_in_place(state: Mapping[str, Any], key: str, documents: Documents, run: str) -> list[str]:
+    """Return the md5s of the manifests of the datasets that a key names, if they are still in place.
+
+    Training data count only if their shards have the digest in the state. The manifests are added to the
+    documents. The result is empty if a dataset is missing, has no manifest or has changed.
+    run: the run's directory, in which the features of a fine-tuned run are looked for too.
+    """
+    paths, config = state["config"].get(key), state["config"]
+    if not isinstance(paths, str):
+        return []
+    try:
+        found = [_find_features(path, run) for path in split_paths(paths)]
+        if key == TRAIN_DATA and found == split_paths(paths):
+            digest = open_weighted(paths, unverified=bool(config.get("unverified")), split="training").digest
+            if digest != state.get("data"):
+                return []
+        directories = [dataset.path for path in found for dataset in find_datasets(path)]
+        return [add_manifest(directory, documents) for directory in directories]
+    except BertDataError:
+        return []
+
+
+def _find_features(path: str, run: str) -> str:
+    """Return the path of features in the run's directory, if ``path`` names them from another directory."""
+    own = storage.join(storage.join(run, "features"), storage.get_base_name(path)) if run else path
+    return own if "/features/" in path and not storage.exists(path) and storage.exists(own) else path
+
+
+def add_manifest(path: str, documents: Documents) -> str:
+    """Add a dataset's manifest and the manifests that the dataset keeps to the documents. Return its md5.
+
+    path: the dataset's directory, or a manifest or shards in it.
+    """
+    directory = path if storage.is_directory(path) else storage.get_parent(path)
+    manifest = storage.join(directory, MANIFEST_NAME)
+    data = storage.read_bytes(manifest)
+    documents.add_directory(directory)
+    return documents.add(data, manifest)

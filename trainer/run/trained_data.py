@@ -1,0 +1,60 @@
+"""The data that a checkpoint was trained on, from whose labels the baselines of an evaluation follow."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from bertdata.dataset.reader import OpenedDataset
+from bertdata.errors import BertDataError
+from trainer.checkpoints.reading import read_state
+from trainer.checkpoints.source import find_trainer_checkpoint
+from trainer.config.settings import list_section_keys
+from trainer.data.opening import prepare_for_training
+from trainer.tasks.task_files import FEATURES
+from trainer.update.worker import Runtime
+
+_SECTIONS = ("data", "loading", "masking")
+"""Sections of the configuration that say how a run opens its training data."""
+
+
+def open_trained_data(runtime: Runtime, path: str, tokens: int | None) -> OpenedDataset | None:
+    """Open the data that a checkpoint was trained on, so that its evaluation has the run's own baselines.
+
+    Return None for another program's checkpoint, and if the data no longer exist, have changed, or cannot be
+    read by every worker.
+    path: path of the checkpoint.
+    tokens: number of tokens in the model's vocabulary, or None if it is not known.
+    """
+    digest, keys, candidates = runtime.on_rank_0(lambda: _find_trained_paths(path))
+    for candidate in candidates:
+        found = None
+        with suppress(BertDataError):
+            config = runtime.config.changed(**keys)
+            found = prepare_for_training(config, runtime.task.open(config, candidate, tokens))
+        if all(runtime.collective.gather(found is not None and found.digest == digest)):
+            return found
+    return None
+
+
+def _find_trained_paths(path: str) -> tuple[str | None, dict[str, Any], list[str]]:
+    """Return how a checkpoint's training data are found again: digest, keys of the configuration, and paths.
+
+    The list of paths is empty for another program's checkpoint.
+    """
+    own = find_trainer_checkpoint(path)
+    if own is None:
+        return None, {}, []
+    state = read_state(own)
+    trained = state.config.get("train_data")
+    names = [name for section in _SECTIONS for name in list_section_keys(section)]
+    # A name with a colon stands for code of the user, and no checkpoint may choose which code is imported.
+    keys = {
+        name: state.config[name]
+        for name in names
+        if name in state.config and ":" not in str(state.config[name])
+    }
+    if not trained:
+        return state.data, keys, []
+    # A fine-tuned run keeps the features of its training file, also after it was moved.
+    moved = own.parent.parent / FEATURES / Path(trained).name
+    return state.data, keys, [trained, str(moved)]
