@@ -16,9 +16,10 @@ Columns of the table:
 reads: how many machines read a file, on average over all files.
 GB a machine: bytes that a machine reads in an epoch if it reads each of its files once.
 files a worker: number of files that a worker decodes in an epoch.
-cores: seconds in which one core decodes what a worker needs for a second of training, if a worker trains on
-2,000 sequences in a second.
-MB a worker: memory of the decoded examples.
+cores, all: seconds in which one core decodes all rows of these files, for a second of training in which the
+worker trains on 2,000 sequences.
+cores, own: the same if the worker finds the offsets of all rows of these files, and decodes only its own
+rows. MB, all and own: memory of the decoded examples, and of the offsets.
 """
 
 import argparse
@@ -35,9 +36,10 @@ import numpy as np
 from benchmarks.corpus import find_kit
 from bertdata.dataset.reader import open_dataset
 from bertdata.records import ShardLayout
+from bertdata.shards.file_view import read_ranges
 from bertdata.shards.tfrecord import TFRecordWriter
 from trainer.config.model import ModelConfig
-from trainer.data.examples import Rows
+from trainer.data.examples import CompactExamples, Rows
 from trainer.data.generated import generate_data
 from trainer.data.order import Dealer, DecodedPiece, Order, Position
 from trainer.data.reading import Reading, choose_reading
@@ -57,6 +59,8 @@ WINDOW = 20_000_000
 _SAMPLED_MACHINES = 5
 _SAMPLED_PLACES = 160  # of the window. 8 whole files are read while two or more of these places are passed.
 _SAMPLE_EXAMPLES = 4096
+_SINGLE_ROWS = 128
+_OFFSET_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,12 +69,16 @@ class ExampleCost:
 
     stored: bytes in the file.
     decoded: bytes in memory.
-    seconds: time in which one core decodes it.
+    seconds: time in which one core decodes it together with all other examples of its file.
+    found: time in which one core finds its offset in the file.
+    single: time in which one core reads and decodes it as one of some examples from anywhere in the file.
     """
 
     stored: float
     decoded: float
     seconds: float
+    found: float
+    single: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +88,8 @@ class Reads:
     of_file: number of machines that read a file, on average.
     of_machine: number of files that a machine reads.
     of_worker: number of files that a worker reads.
-    held: number of decoded examples that a worker has in memory.
+    held: number of examples that a worker has decoded in memory if it decodes all rows, or whose offsets it
+    has.
     """
 
     of_file: float
@@ -118,6 +127,20 @@ def measure_example(histogram: Sequence[int]) -> ExampleCost:
         start = time.process_time()
         rows.decode(shard)
         seconds = time.process_time() - start
+        with data.open_shard(shard) as reader:
+            start = time.process_time()
+            offsets = reader.find_row_offsets(0, _SAMPLE_EXAMPLES)
+            found = time.process_time() - start
+            assert offsets is not None
+            wanted = np.random.default_rng(1).permutation(_SAMPLE_EXAMPLES).reshape(-1, _SINGLE_ROWS).tolist()
+            start = time.process_time()
+            for numbers in wanted:
+                starts = [offsets[number] for number in numbers]
+                sizes = [offsets[number + 1] - offsets[number] for number in numbers]
+                raw, _ = read_ranges([reader.row_file] * len(numbers), starts, sizes)
+                batches = reader.decode_rows(raw, sizes)
+                CompactExamples([data.convert_batch(batch, shard, 0) for batch in batches], layout)
+            single = time.process_time() - start
         tracemalloc.start()
         held = rows.decode(shard)
         decoded, _ = tracemalloc.get_traced_memory()
@@ -125,7 +148,13 @@ def measure_example(histogram: Sequence[int]) -> ExampleCost:
         assert len(held.lengths) == _SAMPLE_EXAMPLES
         stored = path.stat().st_size
     count = _SAMPLE_EXAMPLES
-    return ExampleCost(stored=stored / count, decoded=decoded / count, seconds=seconds / count)
+    return ExampleCost(
+        stored=stored / count,
+        decoded=decoded / count,
+        seconds=seconds / count,
+        found=found / count,
+        single=single / count,
+    )
 
 
 def make_dealer(
@@ -228,7 +257,8 @@ def main() -> None:
     cost = measure_example(histogram)
     print(
         f"an example: {cost.stored:.0f} bytes in a TFRecord file, {cost.decoded:.0f} decoded; one core "
-        f"decodes {1 / cost.seconds:,.0f} in a second; {given.batch_size} examples of a worker in an update"
+        f"decodes {1 / cost.seconds:,.0f} in a second, finds {1 / cost.found:,.0f} offsets, and decodes "
+        f"{1 / cost.single:,.0f} single ones; {given.batch_size} examples of a worker in an update"
     )
     for name, count in DATASETS.items():
         rows, rest = divmod(sum(histogram), DATASETS["English Wikipedia"])
@@ -238,16 +268,18 @@ def main() -> None:
         print(f"\n{name}: {count:,} files of {rows:,} examples, {count * gigabytes:,.0f} GB")
         print(f"{streams.open_files} streams, chunks of {streams.chunk_rows} examples")
         print(f"{'':>17}{'order':<9}{'reads':>8}{'GB a machine':>14}{'files a worker':>16}"
-              f"{'cores':>8}{'MB a worker':>13}")  # fmt: skip
+              f"{'cores, all':>12}{'own':>8}{'MB, all':>10}{'own':>8}")  # fmt: skip
         for machines, workers in [(1, 1), *((one, one * WORKERS_OF_A_MACHINE) for one in given.machines)]:
             for title, reading in (("8 whole", Reading(8)), ("streams", streams)):
                 found = simulate(files, reading, machines, workers, given.batch_size)
                 seconds = count * rows / (workers * SEQUENCES_A_SECOND)
-                cores = found.of_worker * rows * cost.seconds / seconds
+                read = found.of_worker * rows / seconds  # rows of the worker's files for a second of training
+                own = read * cost.found + SEQUENCES_A_SECOND * cost.single
                 print(
                     f"{workers:>6,} on {machines:>4,}    {title:<9}{found.of_file:>8.2f}"
-                    f"{found.of_machine * gigabytes:>14,.1f}{found.of_worker:>16,.1f}{cores:>8.2f}"
-                    f"{found.held * cost.decoded / 1e6:>13,.0f}",
+                    f"{found.of_machine * gigabytes:>14,.1f}{found.of_worker:>16,.1f}"
+                    f"{read * cost.seconds:>12.2f}{own:>8.2f}"
+                    f"{found.held * cost.decoded / 1e6:>10,.0f}{found.held * _OFFSET_BYTES / 1e6:>8,.1f}",
                     flush=True,
                 )
     print()

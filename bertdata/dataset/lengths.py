@@ -60,7 +60,15 @@ def read_lengths(path: str, examples: int, md5: str) -> "array[int]":
 
     Raises ShardError if the file has another size or md5.
     """
-    data = storage.read_bytes(path)
+    return check_and_parse_lengths(storage.read_bytes(path), path, examples, md5)
+
+
+def check_and_parse_lengths(data: bytes, path: str, examples: int, md5: str) -> "array[int]":
+    """Return the number of tokens of each example from the contents of a lengths file.
+
+    data: contents of the file.
+    The other arguments and the errors are those of ``read_lengths``.
+    """
     if len(data) != ITEM_BYTES * examples:
         raise ShardError(f"{path}: found {len(data)} bytes, expected {ITEM_BYTES * examples} bytes")
     if compute_md5(data) != md5:

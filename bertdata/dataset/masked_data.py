@@ -107,6 +107,7 @@ def mask_dataset(
         vocabulary_size=source.vocabulary_size,
         left_out=source.left_out,
         sources=source.sources,
+        copies=source.copies,
         source=source,
         masker=masker,
         seed=seed,

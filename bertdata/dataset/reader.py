@@ -8,17 +8,17 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import accumulate, pairwise
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, BinaryIO, Literal, cast
+from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, Protocol, cast
 
 from bertdata.config.held_out_names import find_held_out
 from bertdata.dataset.check import refuse_changed, refuse_writes
 from bertdata.dataset.discover import FoundShard, check_objective, find_datasets, find_shards
-from bertdata.dataset.lengths import read_lengths
+from bertdata.dataset.lengths import ITEM_BYTES, check_and_parse_lengths
 from bertdata.dataset.manifest import DatasetPlan, make_lengths_name
 from bertdata.errors import DatasetError, ShardError
 from bertdata.examples.objectives import find_objective, find_objective_of_file
@@ -48,11 +48,24 @@ _ROWS = 4096
 _BLOCK_BYTES = 1 << 20
 
 
+class StoredFile(NamedTuple):
+    """A file of a dataset, which may be remote.
+
+    bytes: size of the file. None if it is not known.
+    md5: md5 in the manifest. None if no manifest lists the file.
+    """
+
+    path: str
+    bytes: int | None
+    md5: str | None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shard:
     """A file of examples.
 
     name: path relative to the directory that contains all files of the dataset.
+    bytes: size of the file. None if it is not known.
     rows: number of packed rows. None if each row is a single example.
     masked_tokens: number of masked positions. None if no manifest records it.
     checked: version of the file (``storage.read_version``) whose md5 was already checked. None if it was not.
@@ -61,12 +74,36 @@ class Shard:
     name: str
     path: str
     examples: int
+    bytes: int | None = None
     md5: str | None = None  # None if no manifest lists the file
     lengths_path: str = ""
     lengths_md5: str | None = None  # None if there is no lengths file
     rows: int | None = None
     masked_tokens: int | None = None
     checked: tuple[int, ...] | None = None
+
+    @property
+    def file(self) -> StoredFile:
+        """The file with the examples."""
+        return StoredFile(self.path, self.bytes, self.md5)
+
+    @property
+    def lengths_file(self) -> StoredFile | None:
+        """The file with the lengths of the examples. None if there is no such file."""
+        if self.lengths_md5 is None:
+            return None
+        return StoredFile(self.lengths_path, ITEM_BYTES * self.examples, self.lengths_md5)
+
+
+class FileCopies(Protocol):
+    """Interface of an object that keeps copies of remote files on this machine, such as a cache."""
+
+    def open_copy(self, file: StoredFile) -> AbstractContextManager[BinaryIO | None]:
+        """Return a context manager that opens the copy of a remote file. The md5 of the copy was checked.
+
+        It gives None if there is no copy and none can be made. The file is then read from its path.
+        """
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,6 +130,7 @@ class OpenedDataset:
     sources: the datasets of a mixture, in the order of their shards. Empty if this is not a mixture.
     never_masked: one byte per token id, which is 1 if the id is never masked. None unless masks are drawn
         while the dataset is read.
+    copies: copies of remote files on this machine. None: each reading of a remote file downloads it.
     """
 
     name: str
@@ -102,6 +140,7 @@ class OpenedDataset:
     left_out: int = 0
     sources: tuple[SourceShare, ...] = ()
     never_masked: bytes | None = None
+    copies: FileCopies | None = field(default=None, compare=False, repr=False)
 
     @property
     def examples(self) -> int:
@@ -142,8 +181,11 @@ class OpenedDataset:
 
         Raises ShardError if the lengths file does not match the manifest.
         """
-        assert shard.lengths_md5 is not None, f"{shard.path}: has no lengths"
-        return read_lengths(shard.lengths_path, shard.examples, shard.lengths_md5)
+        file = shard.lengths_file
+        assert file is not None, f"{shard.path}: has no lengths"
+        with self._open_copy(file) as copy:
+            data = storage.read_bytes(file.path) if copy is None else copy.read()
+        return check_and_parse_lengths(data, file.path, shard.examples, str(file.md5))
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """Yield the shard's examples in batches of NumPy columns.
@@ -176,6 +218,20 @@ class OpenedDataset:
         batch: stored examples of the shard.
         first: number of the batch's first example in the shard.
         """
+        return batch
+
+    @property
+    def row_source(self) -> "OpenedDataset | None":
+        """The dataset from whose files single examples can be decoded, without the others of the file.
+
+        ``alter_rows`` makes examples of this dataset from the decoded ones. None if the examples of this
+        dataset must be read file by file.
+        """
+        # a subclass with other ``batches`` changes the examples, or does not read them from files
+        return self if type(self).batches is OpenedDataset.batches else None
+
+    def alter_rows(self, batch: ExampleBatch) -> ExampleBatch:
+        """Return examples of ``row_source`` in the form in which this dataset returns them."""
         return batch
 
     def at_epoch(self, epoch: int) -> "OpenedDataset":
@@ -263,10 +319,27 @@ class OpenedDataset:
     def _open_file(self, shard: Shard) -> Iterator[BinaryIO]:
         """Return a context manager that checks the md5 of a shard's file and opens the file.
 
-        A remote file is downloaded to a temporary file first. At the end of the block, ShardError is raised
-        if a local file was written to while it was open, because other bytes may then have been read than
-        were checked.
+        A remote file is read from its copy on this machine if there is one. Otherwise it is downloaded to a
+        temporary file first. At the end of the block, ShardError is raised if a local file was written to
+        while it was open, because other bytes may then have been read than were checked.
         """
+        with self._open_copy(shard.file) as copy:
+            if copy is not None:
+                with refuse_writes(copy, shard.path):
+                    yield copy
+                return
+        with self._open_original(shard) as file:
+            yield file
+
+    def _open_copy(self, file: StoredFile) -> AbstractContextManager[BinaryIO | None]:
+        """Return a context manager that opens the copy of a file on this machine, or gives None."""
+        if self.copies is None or not storage.is_remote(file.path):
+            return nullcontext()
+        return self.copies.open_copy(file)
+
+    @contextmanager
+    def _open_original(self, shard: Shard) -> Iterator[BinaryIO]:
+        """Return a context manager that does what ``_open_file`` does for a file without a copy."""
         remote = storage.is_remote(shard.path)
         # The md5 of this version of the file was checked before, so the file need not be read for its md5
         # again.
@@ -370,6 +443,7 @@ def _name_shards(files: _Files) -> tuple[Shard, ...]:
             name=file.path[start:],
             path=file.path,
             examples=examples,
+            bytes=file.bytes,
             md5=file.entry.md5 if file.entry else None,
             lengths_path=file.path.removesuffix(file.name) + make_lengths_name(file.name),
             lengths_md5=file.entry.lengths_md5 if file.entry else None,
@@ -508,7 +582,7 @@ def _check_number(path: str, found: int, expected: int, what: str) -> None:
 
 def check_same_layout(path: str, found: ShardLayout, expected: ShardLayout) -> None:
     """Raise ShardError, which names the first difference, if two layouts differ."""
-    for field in fields(ShardLayout):
-        ours, wanted = getattr(found, field.name), getattr(expected, field.name)
+    for item in fields(ShardLayout):
+        ours, wanted = getattr(found, item.name), getattr(expected, item.name)
         if ours != wanted:
-            raise ShardError(f"{path}: {field.name} is {ours}, expected {wanted}")
+            raise ShardError(f"{path}: {item.name} is {ours}, expected {wanted}")

@@ -25,6 +25,21 @@ def is_export_record(value: Mapping[str, Any]) -> bool:
     return value.get("format") == EXPORT_FORMAT
 
 
+def read_export_record(directory: str) -> bytes | None:
+    """Return the contents of a directory's file lineage.json.
+
+    Return None if there is no such file, or if another program wrote it.
+    """
+    path = storage.join(directory, LINEAGE_NAME)
+    data = storage.read_if_present(path)
+    if data is None:
+        return None
+    try:
+        return data if is_export_record(parse_json(data, path)) else None
+    except ManifestError:
+        return None
+
+
 def make_export_record(
     directory: str,
     names: Sequence[str],
@@ -148,3 +163,14 @@ def find_changed_files(directory: str, data: bytes, where: str) -> list[str]:
         elif (found := compute_file_md5(path)) != expected:
             faults.append(f"{path}: was changed after the export: found md5 {found}, expected {expected}")
     return faults
+
+
+def is_unchanged(directory: str, data: bytes, where: str) -> bool:
+    """Return True if the file lineage.json is whole, and every file of the model is as it says.
+
+    The arguments are those of ``find_changed_files``.
+    """
+    try:
+        return not find_changed_files(directory, data, where)
+    except ManifestError:
+        return False

@@ -10,7 +10,7 @@ from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.lineages.any_step import StepMaker
 from bertdata.lineages.documents import Documents
-from bertdata.lineages.exported_model import LINEAGE_NAME
+from bertdata.lineages.exported_model import LINEAGE_NAME, read_export_record
 from bertdata.lineages.run_state import CHECKPOINTS, STATE_NAME, parse_run_state
 from bertdata.lineages.step import Input, Lineage, Step
 from bertdata.tokens.training.manifest import make_manifest_path
@@ -46,10 +46,10 @@ def read_lineage(path: str) -> Lineage:
 
 def _read_directory(directory: str, maker: StepMaker) -> list[Step]:
     """Return the last steps of a directory: one, or one for each directory in it that has a manifest."""
-    for name in (LINEAGE_NAME, MANIFEST_NAME):
-        path = storage.join(directory, name)
-        if storage.exists(path):
-            return [_read_record(path, directory, maker)]
+    if read_export_record(directory) is not None:
+        return [_read_record(storage.join(directory, LINEAGE_NAME), directory, maker)]
+    if storage.exists(storage.join(directory, MANIFEST_NAME)):
+        return [_read_record(storage.join(directory, MANIFEST_NAME), directory, maker)]
     if storage.exists(storage.join(directory, STATE_NAME)):
         return [_read_checkpoint(directory, maker)]
     names = list_inputs(directory, hidden=True).names

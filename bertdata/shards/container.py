@@ -68,6 +68,11 @@ class Container:
     is_canonical: ClassVar[bool] = False
     """True if the md5 of a file is the same as the content md5 of its examples."""
 
+    has_single_rows: ClassVar[bool] = False
+    """True if the bytes of an example can be read from a file without those of other examples
+    (``ShardReader.find_row_offsets``), unless rows are packed.
+    """
+
     holds_word_starts: ClassVar[bool] = True
     """False if examples without masks cannot store in this container where words start."""
 

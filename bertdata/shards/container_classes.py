@@ -32,6 +32,7 @@ class TFRecord(Container):
     form = outputs.TFRECORD
     ending = r"tfrecords?|tfrecord-\d+-of-\d+"  # the names of ELECTRA's files end in a number
     is_canonical = True
+    has_single_rows = True
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
         from bertdata.shards.tfrecord import TFRecordWriter
@@ -102,6 +103,7 @@ class Mds(Container):
     name = MDS
     form = outputs.MDS
     is_recognised_by_name = True
+    has_single_rows = True
     holds_word_starts = False
 
     def matches_name(self, path: str) -> bool:

@@ -5,7 +5,12 @@ mapping, reading a truncated file ends too early, which can be reported as an er
 """
 
 import io
+import os
+from array import array
+from collections.abc import Sequence
 from typing import IO, Any
+
+from bertdata._native import Engine, default_engine, kernels, use_native
 
 
 class FileView(io.RawIOBase):
@@ -54,3 +59,48 @@ class FileView(io.RawIOBase):
         """Return ``size`` bytes from the byte offset ``place`` on, or fewer if the file ends earlier."""
         self.seek(place)
         return self.read(size) or b""
+
+
+def read_at(file: IO[bytes], offset: int, size: int) -> bytes:
+    """Return bytes from an offset of an open file on, or fewer if the file ends earlier.
+
+    The file's position is neither used nor moved, so several threads can read from the same file.
+
+    size: number of bytes.
+    """
+    if isinstance(file, io.BytesIO):
+        return bytes(file.getbuffer()[offset : offset + size])
+    return os.pread(file.fileno(), size, offset)
+
+
+def find_file_size(file: IO[bytes]) -> int:
+    """Return the size in bytes of an open file, without moving its position."""
+    if isinstance(file, io.BytesIO):
+        return file.getbuffer().nbytes
+    return os.fstat(file.fileno()).st_size
+
+
+def read_ranges(
+    files: Sequence[IO[bytes]], starts: Sequence[int], sizes: Sequence[int], engine: Engine | None = None
+) -> tuple[bytes | memoryview, int]:
+    """Read a range of bytes of each of some open files. A file may occur several times.
+
+    Return the bytes of all ranges one behind the other, and the number of ranges before the first that the
+    file does not have completely. The bytes end there.
+
+    starts: offset of each range in its file.
+    sizes: number of bytes of each range.
+    """
+    different = set(files)
+    if use_native(engine or default_engine()) and not any(isinstance(file, io.BytesIO) for file in different):
+        numbers = {file: file.fileno() for file in different}
+        each = array("i", [numbers[file] for file in files])
+        found: tuple[memoryview, int] = kernels.read_ranges(each, array("q", starts), array("I", sizes))
+        return found
+    pieces = list[bytes]()
+    for file, start, size in zip(files, starts, sizes, strict=True):
+        piece = read_at(file, start, size)
+        if len(piece) < size:
+            break
+        pieces.append(piece)
+    return b"".join(pieces), len(pieces)

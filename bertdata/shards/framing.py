@@ -12,6 +12,7 @@ from bertdata.errors import ShardError
 from bertdata.shards.crc32c import compute_masked_crc32c
 
 FRAME_BYTES = 16
+_HEADER_BYTES = 12  # the length and its checksum
 _LONGEST_RECORD = 1 << 31
 _PIECE_BYTES = 1 << 24
 
@@ -44,17 +45,11 @@ def read_payloads(file: ByteSource, name: str, first: int = 0) -> Iterator[bytes
     first: number of the record at the file's current position.
     """
     record = first
-    while header := file.read(12):
+    while header := file.read(_HEADER_BYTES):
         where = f"{name}: record {record}"
-        if len(header) < 12:
+        if len(header) < _HEADER_BYTES:
             raise make_truncation_error(where)
-        length, length_crc = struct.unpack("<QI", header)
-        if length_crc != compute_masked_crc32c(header[:8]):
-            raise ShardError(
-                f"{where}: the checksum of its length does not fit: damaged, or not a TFRecord file"
-            )
-        if length > _LONGEST_RECORD:
-            raise ShardError(f"{where}: its length is {length} bytes")
+        length = _parse_length(header, where)
         body = _read_whole(file, length + 4)
         if len(body) < length + 4:
             raise make_truncation_error(where)
@@ -63,6 +58,39 @@ def read_payloads(file: ByteSource, name: str, first: int = 0) -> Iterator[bytes
             raise ShardError(f"{where}: the checksum of its data does not fit: damaged")
         yield payload
         record += 1
+
+
+def find_record_ends(block: bytes, limit: int, name: str, first: int = 0) -> list[int]:
+    """Return the offset in a block of bytes after each of its records, for at most ``limit`` records.
+
+    The block must begin with a record. Only the lengths of records are read, and their checksums are
+    verified. The last record may end beyond the block.
+
+    Raises ShardError, which names the first record with a faulty length.
+
+    name: the file, for errors.
+    first: number of the block's first record.
+    """
+    ends, place = list[int](), 0
+    while len(ends) < limit and place + _HEADER_BYTES <= len(block):
+        header = block[place : place + _HEADER_BYTES]
+        place += _parse_length(header, f"{name}: record {first + len(ends)}") + FRAME_BYTES
+        ends.append(place)
+    return ends
+
+
+def _parse_length(header: bytes, where: str) -> int:
+    """Return the length of a record's payload.
+
+    header: the first 12 bytes of the record.
+    where: the record, for errors. ShardError if its checksum is wrong, or if the record is too long.
+    """
+    length, length_crc = struct.unpack("<QI", header)
+    if length_crc != compute_masked_crc32c(header[:8]):
+        raise ShardError(f"{where}: the checksum of its length does not fit: damaged, or not a TFRecord file")
+    if length > _LONGEST_RECORD:
+        raise ShardError(f"{where}: its length is {length} bytes")
+    return int(length)
 
 
 def _read_whole(file: ByteSource, size: int) -> bytes:

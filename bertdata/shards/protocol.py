@@ -1,7 +1,7 @@
 """The interfaces of shard writers and readers, which every container implements."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Hashable, Iterator, Sequence
+from typing import IO, Any, Protocol
 
 from bertdata.records import ExampleBatch, ShardLayout
 
@@ -64,6 +64,43 @@ class ShardReader(Protocol):
         number: index of the piece.
         """
         raise AssertionError("no run of examples is decoded alone")
+
+    def find_row_offsets(self, first: int, count: int) -> Sequence[int] | None:
+        """Return the byte offset of each of some consecutive examples, and the offset after the last one.
+
+        If the file has fewer examples, there are fewer offsets. Returns None if examples cannot be read from
+        the file one by one, for instance because the file stores columns. Several threads may call this
+        method, unless they ask for the same examples.
+
+        first: number of the first of these examples.
+        count: number of examples.
+        """
+        return None
+
+    @property
+    def row_file(self) -> IO[bytes]:
+        """The open file to which the offsets of ``find_row_offsets`` belong."""
+        raise AssertionError("no example is read alone")
+
+    @property
+    def row_form(self) -> Hashable:
+        """What ``decode_rows`` has to know about the bytes of examples.
+
+        Examples of files with the same form and layout can be decoded together.
+        """
+        return None
+
+    def decode_rows(
+        self, data: bytes | memoryview, sizes: Sequence[int], first: int = 0
+    ) -> Iterator[ExampleBatch]:
+        """Yield examples whose bytes lie one behind the other, in batches.
+
+        They may come from several files with the same ``row_form`` and layout.
+
+        sizes: number of bytes of each example.
+        first: number of the first example in this file, for errors.
+        """
+        raise AssertionError("no example is decoded alone")
 
     def __iter__(self) -> Iterator[Any]:
         """Yield each example in order, as the ``example_type`` of its objective."""

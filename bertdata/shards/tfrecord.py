@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.config.settings import LONGEST_SEQUENCE
@@ -15,10 +15,12 @@ from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.records import IDS, ExampleBatch, ShardLayout
 from bertdata.shards.example_proto import NotAnExample, canonicalise_example, decode_example, encode_example
+from bertdata.shards.file_view import find_file_size, read_at
 from bertdata.shards.framing import (
     FRAME_BYTES,
     ByteSource,
     count_records,
+    find_record_ends,
     find_record_starts,
     frame_payload,
     make_truncation_error,
@@ -122,6 +124,7 @@ class TFRecordReader(ShardReader):
         self._file = file
         self._name = name
         self._native = use_native(engine or default_engine())
+        self._known_starts = {0: 0}  # byte offsets of some records, by number
         first = next(read_payloads(file, name), None)
         if first is None:
             raise ShardError(f"{name}: holds no records")
@@ -161,6 +164,50 @@ class TFRecordReader(ShardReader):
         [batch] = self._decode_batches(found, _PIECE_RECORDS, ends[number - 1] if number else 0)
         return batch
 
+    def find_row_offsets(self, first: int, count: int) -> "array[int]":
+        """Return the byte offset of each of some consecutive records, and the offset after the last one.
+
+        The lengths of records are read from the nearest earlier record whose offset is known. These are the
+        file's first record, and the records that follow those of earlier calls. Raises ShardError, which
+        names a record with a damaged length, or one that the file does not contain completely.
+        """
+        record = start = max(known for known in list(self._known_starts) if known <= first)
+        offsets, size = array("q", [self._known_starts[start]]), find_file_size(self._file)
+        while record < first + count and offsets[-1] < size:
+            place = offsets[-1]
+            ends = self._find_record_ends(
+                read_at(self._file, place, BLOCK_BYTES), first + count - record, record
+            )
+            if not ends or place + ends[-1] > size:
+                raise make_truncation_error(f"{self._name}: record {record + max(0, len(ends) - 1)}")
+            offsets.extend(place + end for end in ends)
+            record += len(ends)
+        self._known_starts[record] = offsets[-1]
+        return offsets[first - start :]
+
+    def _find_record_ends(self, block: bytes, limit: int, first: int) -> Sequence[int]:
+        """Return the offset in a block after each of its records, for at most ``limit`` records.
+
+        first: number of the block's first record.
+        """
+        if not self._native:
+            return find_record_ends(block, limit, self._name, first)
+        try:
+            found: Sequence[int] = kernels.find_frame_ends(block, limit).tolist()
+        except kernels.RecordError as error:
+            raise _make_record_error(self._name, first, error) from None
+        return found
+
+    @property
+    def row_file(self) -> IO[bytes]:
+        return self._file
+
+    def decode_rows(
+        self, data: bytes | memoryview, sizes: Sequence[int], first: int = 0
+    ) -> Iterator[ExampleBatch]:
+        # The records are in memory, so they are decoded as a single block.
+        return self._decode_batches(BytesIO(data), max(1, len(sizes)), first, max(1, len(data)))
+
     def _get_index(self) -> "tuple[array[int], Sequence[int]]":
         """Return the index of the pieces. A piece is a run of 16 records.
 
@@ -189,13 +236,16 @@ class TFRecordReader(ShardReader):
         ends = (min(number * _PIECE_RECORDS, records) for number in range(1, len(starts)))
         return starts, array("Q", ends)
 
-    def _decode_batches(self, file: ByteSource, size: int, first: int = 0) -> Iterator[ExampleBatch]:
+    def _decode_batches(
+        self, file: ByteSource, size: int, first: int = 0, block_bytes: int = BLOCK_BYTES
+    ) -> Iterator[ExampleBatch]:
         """Yield the examples from the file's current position on, in batches of at most ``size``.
 
         first: number of the record at this position.
+        block_bytes: number of bytes that the kernel gets at a time.
         """
         if self._native and self._objective.decodes_natively(self.layout):
-            yield from self._decode_with_kernel(file, size, first)
+            yield from self._decode_with_kernel(file, size, first, block_bytes)
             return
         examples = self._decode_examples(file, first)
         while group := list(islice(examples, size)):
@@ -212,19 +262,27 @@ class TFRecordReader(ShardReader):
             except (NotAnExample, LossyExample) as error:
                 raise ShardError(f"{self._name}: record {record}: {error}") from None
 
-    def _decode_with_kernel(self, file: ByteSource, size: int, first: int) -> Iterator[ExampleBatch]:
+    def _decode_with_kernel(
+        self, file: ByteSource, size: int, first: int, block_bytes: int
+    ) -> Iterator[ExampleBatch]:
         """Yield batches of the examples from the file's current position on, decoded by the C++ kernel.
 
         first: number of the record at this position.
+        block_bytes: number of bytes that the kernel gets at a time.
         """
         format, batch_type = self._objective.record_format(self.layout), self._objective.batch_type
         names = [column.name for column in batch_type.columns()]
-        for columns in decode_columns(file, self._name, format, size, first):
+        for columns in decode_columns(file, self._name, format, size, first, block_bytes):
             yield batch_type(**dict(zip(names, columns, strict=True)))
 
 
 def decode_columns(
-    file: ByteSource, name: str, format: Any, size: int, first: int = 0
+    file: ByteSource,
+    name: str,
+    format: Any,
+    size: int,
+    first: int = 0,
+    block_bytes: int = BLOCK_BYTES,
 ) -> Iterator[list[Any]]:
     """Decode the records of a file with the C++ kernel.
 
@@ -234,13 +292,14 @@ def decode_columns(
     format: the kernel's record format, which defines the columns. The records are counted by its second
         column, which must have one item per record.
     first: number of the record at the file's current position.
+    block_bytes: number of bytes that are read at a time.
     """
     # Blocks have a fixed size, so the last record of a block is usually cut. decode() stops before an
     # incomplete record and returns how many bytes it used. The remaining bytes go to the front of the next
     # block. If a record is longer than a block, twice as many bytes are read each time, so that the work
     # stays linear in the record's size.
     record, rest = first, b""
-    while more := file.read(max(BLOCK_BYTES, len(rest))):
+    while more := file.read(max(block_bytes, len(rest))):
         block, place = memoryview(rest + more), 0
         while True:
             try:

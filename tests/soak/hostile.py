@@ -433,6 +433,7 @@ def call_punkt(stream: random.Random) -> None:
 def call_rest(stream: random.Random) -> None:
     kernels.crc32c(odd(stream))
     kernels.canonicalize(mostly(stream, lambda: forge(bytearray(WHOLE), stream)))
+    kernels.find_frame_ends(mostly(stream, lambda: forge(bytearray(WHOLE), stream)), stream.randint(0, 9))
     random_numbers = kernels.RandomStream(odd(stream))
     random_numbers.below(odd(stream))
     random_numbers.shuffle(odd(stream))

@@ -6,6 +6,8 @@ TRAINER_ACCIDENT is JSON: {"what": "kill", "term", "nan", "other weights" or "fu
 - With "full", the disk is full from this update on. In the next update, all workers wait until they have
   agreed to stop.
 
+TRAINER_STORE_LOG is a file to which the store at ``slow://`` writes what was read (benchmarks.slow_store).
+
 TRAINER_SEEN is a directory where each worker writes, for each update, which examples it received.
 """
 
@@ -21,6 +23,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.slow_store import SlowStore, register_slow_store
 from tests.support.flat import examples_of
 from trainer.__main__ import main
 from trainer.checkpoints import checkpoint as checkpoints
@@ -108,4 +111,7 @@ def note(path: Path, number: int, batches: Sequence[Batch]) -> None:
 if __name__ == "__main__":
     Cpu.bucket_mb = 1  # as in the bandwidth measurement
     Training.update = update_with_accidents  # type: ignore[method-assign]
+    if "TRAINER_STORE_LOG" in os.environ:
+        register_slow_store()
+        SlowStore.log = Path(os.environ["TRAINER_STORE_LOG"])
     sys.exit(main())

@@ -8,7 +8,7 @@ from pathlib import Path
 from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
 from bertdata.lineages.documents import Documents
-from bertdata.lineages.exported_model import LINEAGE_NAME, find_changed_files
+from bertdata.lineages.exported_model import LINEAGE_NAME, is_unchanged, read_export_record
 from bertdata.lineages.run_state import CHECKPOINTS
 from bertdata.lineages.weights_record import make_weights_record
 from trainer.checkpoints.checkpoint import STATE
@@ -33,11 +33,10 @@ def add_checkpoint_record(path: str, documents: Documents) -> str:
     own = find_trainer_checkpoint(path)
     directory = str(own) if own is not None else path
     lineage = storage.join(directory, LINEAGE_NAME)
-    if storage.is_directory(directory) and storage.exists(lineage):
-        data = storage.read_bytes(lineage)
-        # Another program may have trained on and stored its weights in the same directory.
-        if not find_changed_files(directory, data, lineage):
-            return documents.add(data, lineage)
+    data = read_export_record(directory) if storage.is_directory(directory) else None
+    # Another program may have trained on and stored its weights in the same directory.
+    if data is not None and is_unchanged(directory, data, lineage):
+        return documents.add(data, lineage)
     if own is not None:
         documents.add_directory(str(find_run_directory(own)))
         state = own / STATE

@@ -34,6 +34,7 @@ _DEVICE_KEYS = ("device", "strategy", "compile", "deterministic", "device_option
 _SAID_ELSEWHERE = (
     *("train_data", "eval_data", "objective", "unverified", "seed", "open_files", "optimiser"),
     *("bins", "pack_on_load", "pack_window", "sequences_per_row", "dist", "world_size", "collective"),
+    *("cache_dir", "cache_size"),
 )
 
 

@@ -25,7 +25,10 @@ def find_idle_keys(config: Config, device: str, idle_there: Iterable[str] = ()) 
         if name != "masking" or not config.is_finetuning:
             section: Section = getattr(config, name)
             names += section.list_idle_keys()
+    # The files of a task are read once. Generated data have no files.
+    if config.is_finetuning or config.data.generated_data:
+        names += ["cache_dir", "cache_size"]
     idle += [name for name in names if keys[name] != declared[name].get("default")]
     if config.data.generated_data and config.data.train_data:
         idle.append("train_data")
-    return sorted(idle)
+    return sorted(set(idle))

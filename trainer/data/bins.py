@@ -208,6 +208,10 @@ class RowsFromBins(Rows):
         """Return a text that describes the order of the rows, for checkpoints."""
         return f"from {self.bins} length bins of least padding, updates of {update}"
 
+    def find_window(self, dealer: Dealer) -> int:
+        """Return the number of consecutive examples that are sorted into bins together."""
+        return BinnedOrder(dealer, self.bins).size(0)
+
     def find(self, dealer: Dealer, start: Position) -> Iterator[WorkerRows]:
         """Yield the rows of a worker in the order of length bins."""
         order = BinnedOrder(dealer, self.bins)

@@ -2,31 +2,29 @@
 
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from threading import Lock
+from typing import Any, Protocol
 
 import numpy as np
 
-from bertdata.dataset.check import refuse_changed
 from bertdata.dataset.reader import Shard
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array
 from bertdata.io import storage
-from bertdata.io.file_check import compute_file_md5
 from trainer.data.examples import CompactExamples, Piece, Rows
+from trainer.data.file_checks import FileChecks
 from trainer.data.order import DecodedPiece, FileRows
 from trainer.data.reading import Chunks
 
 _DECODERS = 2  # threads
 _KEPT_CHUNKS = 2
 _UNUSED_READERS = 16
-"""Number of files that stay open although they are not needed at present.
-
-A worker may need a few streams only now and then, and reading a file again from its beginning takes long.
-"""
+"""Number of files beyond one for each stream that stay open although they are not needed at present."""
 
 
 class Decoder:
@@ -38,7 +36,7 @@ class Decoder:
 
     def __init__(self, rows: Rows, kept_lengths: int) -> None:
         self._rows, self._data = rows, rows.data
-        self._pieces: dict[DecodedPiece, Future[CompactExamples]] = {}
+        self._pieces: dict[DecodedPiece, Future[Any]] = {}
         self._in_use: set[DecodedPiece] = set()
         self._threads = ThreadPoolExecutor(_DECODERS)
         self.lengths = lru_cache(maxsize=kept_lengths)(self._find_lengths)
@@ -67,11 +65,15 @@ class Decoder:
         """
         return self._pieces[part.piece].result(), part.rows, part.targets
 
+    def take_all(self, parts: Sequence[FileRows]) -> list[Piece]:
+        """Return rows of several files, as ``take`` does for the rows of a file."""
+        return [self.take(part) for part in parts]
+
     def close(self) -> None:
         """End the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def decode(self, piece: DecodedPiece) -> CompactExamples:
+    def decode(self, piece: DecodedPiece) -> Any:
         """Return the decoded examples of a file."""
         return self._rows.decode(self._data.shards[piece[0]])
 
@@ -86,7 +88,8 @@ class Decoder:
             whole = number, 0
             self._submit(whole)
             self._in_use.add(whole)
-            return self._pieces[whole].result().lengths
+            lengths: Array = self._pieces[whole].result().lengths
+            return lengths
         found = np.asarray(self._data.lengths(shard))
         if len(wrong := np.flatnonzero((found > most) | (found == 0))):
             record = f"{shard.lengths_path}: record {wrong[0]}"
@@ -108,15 +111,18 @@ class ChunkDecoder(Decoder):
 
     chunks: the division of files into chunks.
     kept_lengths: number of files whose lengths are remembered.
+    streams: number of streams. As many files stay open. The next batches need only some streams, and reading
+    a file again from its beginning whenever it is the turn of its stream would take long.
     """
 
-    def __init__(self, rows: Rows, chunks: Chunks, kept_lengths: int) -> None:
+    def __init__(self, rows: Rows, chunks: Chunks, kept_lengths: int, streams: int) -> None:
         super().__init__(rows, kept_lengths)
         self._chunks, self._files = chunks, rows.data.file_rows
-        self._readers: OrderedDict[int, ChunkReader] = OrderedDict()
-        self._checks = ThreadPoolExecutor(1)
-        self._checked: dict[int, tuple[int, ...]] = {}
-        self._running = list[Future[None]]()
+        self._readers: OrderedDict[int, PieceReader] = OrderedDict()
+        self._kept_readers = streams + _UNUSED_READERS
+        self._checks = FileChecks()
+        # For each file, its version when its comparison with its md5 began, and the comparison's result.
+        self._checked: dict[int, tuple[tuple[int, ...], Future[None]]] = {}
 
     def start(self, now: Iterable[DecodedPiece], coming: Iterable[DecodedPiece]) -> None:
         """Start to decode chunks in threads, and close files that are no longer needed.
@@ -132,14 +138,14 @@ class ChunkDecoder(Decoder):
                 self._readers[file] = self._open(file)
             self._readers.move_to_end(file)
         super().start(used, later)
-        while len(self._readers) > len(files) + _UNUSED_READERS:
+        while len(self._readers) > max(len(files), self._kept_readers):
             file, reader = self._readers.popitem(last=False)
             reader.close()
             for piece in [one for one in self._pieces if one[0] == file]:
                 del self._pieces[piece]
-        for check in [one for one in self._running if one.done()]:
-            self._running.remove(check)
-            check.result()
+        for _, check in self._checked.values():
+            if check.done():
+                check.result()
 
     def take(self, part: FileRows) -> Piece:
         """Return rows of a chunk that is decoded: the decoded examples, the indices of the rows in them, and
@@ -149,7 +155,7 @@ class ChunkDecoder(Decoder):
         start = self._chunks.start(*self._files[part.file], part.chunk)
         return held, rows - start, targets
 
-    def decode(self, piece: DecodedPiece) -> CompactExamples:
+    def decode(self, piece: DecodedPiece) -> Any:
         """Return the decoded examples of a chunk of a file."""
         file, chunk = piece
         return self._readers[file].take(chunk)
@@ -157,25 +163,55 @@ class ChunkDecoder(Decoder):
     def close(self) -> None:
         """End the threads, and close the files."""
         super().close()
-        self._checks.shutdown(wait=False, cancel_futures=True)
+        self._checks.close()
         for reader in list(self._readers.values()):
-            reader.close()
+            # A training that ends reports no further errors.
+            with suppress(ShardError):
+                reader.close()
 
     def _submit(self, piece: DecodedPiece) -> None:
         if piece not in self._pieces:
             self._readers[piece[0]].request(piece[1])
         super()._submit(piece)
 
-    def _open(self, file: int) -> "ChunkReader":
+    def _open(self, file: int) -> "PieceReader":
         """Return a reader of a file's chunks, and start to compare the file with its md5."""
-        shard, sizes = self._data.shards[file], self._chunks.sizes(*self._files[file])
-        if shard.md5 is not None and not storage.is_remote(shard.path):
-            version = storage.read_version(shard.path)
-            if self._checked.get(file) != version:
-                self._checked[file] = version
-                self._running.append(self._checks.submit(check_file_md5, shard))
-            shard = replace(shard, checked=version)
+        return self._make_reader(file, self._begin_check(file))
+
+    def _begin_check(self, file: int) -> Shard:
+        """Start to compare a local file with its md5. Return the file, marked as compared."""
+        shard = self._data.shards[file]
+        if shard.md5 is None or storage.is_remote(shard.path):
+            return shard
+        version = storage.read_version(shard.path)
+        if file not in self._checked or self._checked[file][0] != version:
+            self._checked[file] = version, self._checks.begin(shard)
+        return replace(shard, checked=version)
+
+    def _make_reader(self, file: int, shard: Shard) -> "PieceReader":
+        """Return a reader of a file's chunks.
+
+        file: number of the file.
+        shard: the file.
+        """
+        sizes = self._chunks.sizes(*self._files[file])
         return ChunkReader(lambda: self._rows.decode_chunks(shard, sizes))
+
+
+class PieceReader(Protocol):
+    """Interface of a reader of the chunks of a file, which several threads may use."""
+
+    def request(self, chunk: int) -> None:
+        """Announce that ``take`` will be called with a chunk."""
+        ...
+
+    def take(self, chunk: int) -> Any:
+        """Return what a decoder needs to have of a chunk before it can return the chunk's rows."""
+        ...
+
+    def close(self) -> None:
+        """Close the file."""
+        ...
 
 
 class ChunkReader:
@@ -223,8 +259,3 @@ class ChunkReader:
         if close is not None:
             close()
         self._chunks, self._next = iter(()), sys.maxsize
-
-
-def check_file_md5(shard: Shard) -> None:
-    """Raise ShardError if a file does not have the md5 that its manifest lists."""
-    refuse_changed(shard.path, compute_file_md5(shard.path), shard.md5)

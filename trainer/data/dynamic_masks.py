@@ -22,7 +22,7 @@ from bertdata.records import Buffer, ExampleBatch, Vocabulary
 from bertdata.shards.packed.packs import PackBatch
 from trainer.config.sections.masking import MaskingSection
 from trainer.config.settings import Config
-from trainer.data.examples import GatheredExamples, Piece, Rows
+from trainer.data.examples import GatheredExamples, NumberedExamples, Rows
 from trainer.data.order import WorkerRows
 
 # Number of decimals to which a rate that changes is rounded, because machines may differ in the cosine's last
@@ -95,30 +95,40 @@ class UnmaskedData(OpenedDataset):
             yield replace(packs, examples=remove_masks(packs.examples))
 
     @property
+    def row_source(self) -> OpenedDataset | None:
+        """The dataset from whose files single examples can be decoded, or None."""
+        return self.masked.source.row_source
+
+    def alter_rows(self, batch: ExampleBatch) -> ExampleBatch:
+        """Return examples of ``row_source`` without masks."""
+        altered: ExampleBatch = remove_masks(self.masked.source.alter_rows(batch))
+        return altered
+
+    @property
     def counts_vary(self) -> bool:
         """True if examples of equal length may have different numbers of masked words."""
         return self.masked.masker.counts_vary
 
     def draw(
-        self, gathered: GatheredExamples, own: WorkerRows, pieces: list[Piece], update: int
+        self, gathered: GatheredExamples, own: WorkerRows, numbered: list[NumberedExamples], update: int
     ) -> GatheredExamples:
         """Draw masks for gathered examples. Return the examples with masks. Their ids are changed in place.
 
         own: the rows of this worker from which the examples come.
-        pieces: the same examples, file by file.
+        numbered: the numbers of the same examples in their files, for each part of ``own``.
         update: number of the first update to which the rows belong.
         """
         masker, before = self.masked.masker, self.examples_before
         # Each example has its own stream of random numbers, found from seed, epoch, shard and place in the
         # shard. So its masks do not depend on the number of workers, and are the same after a resume.
         keys, numbers = np.empty((2, len(gathered)), np.uint64)
-        for part, (held, taken, places) in zip(own.parts, pieces, strict=True):
+        for part, (of_file, places) in zip(own.parts, numbered, strict=True):
             keys[places], numbers[places] = masker.streams(
                 self.masked.seed,
                 part.epoch + masker.first_epoch,
                 self.shards[part.file].name,
                 before[part.file],
-                (taken + held.first_example).astype(np.uint64),
+                of_file.astype(np.uint64),
             )
         starts = np.arange(len(gathered), dtype=np.int64) * gathered.ids.shape[1]
         draws = Draws(

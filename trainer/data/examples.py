@@ -36,12 +36,12 @@ class MaskDrawing(Protocol):
     def counts_vary(self) -> bool: ...
 
     def draw(
-        self, gathered: "GatheredExamples", own: WorkerRows, pieces: "list[Piece]", update: int
+        self, gathered: "GatheredExamples", own: WorkerRows, numbered: "list[NumberedExamples]", update: int
     ) -> "GatheredExamples":
         """Draw masks for gathered examples. Return the examples with masks.
 
         own: the rows of this worker from which the examples come.
-        pieces: the same examples, file by file.
+        numbered: the numbers of the same examples in their files, for each part of ``own``.
         update: number of the first update to which the rows belong.
         """
         ...
@@ -138,6 +138,11 @@ example among the examples of the batch.
 """
 
 
+NumberedExamples = tuple[Array, Array]
+"""Examples of a single file: the number of each in the file, and its place among the examples of the
+batch."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class GatheredExamples:
     """N examples, copied from their files into int32 arrays. Each example has a window of fixed width, that
@@ -231,11 +236,13 @@ class Rows:
     data: the opened dataset.
     masks: draws masks for the examples of the rows. None: use the masks that are stored in the dataset.
     bins: number of length bins from which the rows of micro-batches are drawn, 1 without length bins.
+    follows_order: whether rows come in the order of ``trainer.data.order``, or at least window by window.
     """
 
     data: OpenedDataset
     masks: "MaskDrawing | None" = None
     bins = 1
+    follows_order = True
 
     @property
     def layout(self) -> ShardLayout:
@@ -284,6 +291,14 @@ class Rows:
         """
         return not self.data.sources
 
+    @property
+    def has_single_rows(self) -> bool:
+        """True if a row can be decoded without the other rows of its file, where the file's format allows it.
+
+        False for packed rows, and for a subclass that does more than decoding with the examples of a file.
+        """
+        return type(self).decode is Rows.decode and self.data.row_source is not None
+
     def decode(self, shard: Shard) -> CompactExamples:
         """Return the decoded examples of a shard."""
         return CompactExamples(self.data.batches(shard), self.data.layout)
@@ -299,6 +314,14 @@ class Rows:
             made.first_example = first
             first += sum(map(len, batches))
             yield made
+
+    def find_window(self, dealer: Dealer) -> int:
+        """Return the number of consecutive examples that are put into another order together.
+
+        It is 0 if the rows come in the order of ``trainer.data.order``.
+        dealer: divides the rows among the workers.
+        """
+        return 0
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[WorkerRows]:
         """Yield the rows of a worker, a few updates at a time, without end.
@@ -329,3 +352,10 @@ class Rows:
         pieces: the same rows, file by file.
         """
         return pieces, np.arange(sum(len(part.rows) for part in own.parts)) + 1
+
+    def number_examples(self, own: WorkerRows, pieces: list[Piece]) -> list[NumberedExamples]:
+        """Return the numbers of the examples in a worker's rows, for each part of ``own``.
+
+        pieces: the examples as ``list_examples`` returns them. They are needed only for packed rows.
+        """
+        return [(part.rows, part.targets) for part in own.parts]

@@ -119,6 +119,10 @@ class RowsPackedAtLoad(FullRows):
                 raise ShardError(f"{shard.path}: record {first}: {tokens}")
         return held
 
+    def find_window(self, dealer: Dealer) -> int:
+        """Return the number of consecutive examples that are packed together."""
+        return self.window
+
     def find(self, dealer: Dealer, start: Position) -> Iterator[WorkerRows]:
         """Yield the packed rows of a worker from a position on."""
         return PackedOrder(self, dealer).find(start)

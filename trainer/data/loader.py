@@ -6,20 +6,28 @@ copies the examples into arrays. Masks are drawn if this is configured. ``batche
 a batch.
 """
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
+from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError
+from bertdata.examples.columns import Array
 from trainer.data.batches import Batch, Form, Prepare
+from trainer.data.cache.fetching import Fetcher
+from trainer.data.cache.forecast import Forecast, make_forecast
+from trainer.data.cache.shard_cache import ShardCache
 from trainer.data.decoder import ChunkDecoder, Decoder
 from trainer.data.examples import GatheredExamples, Rows, gather_examples
 from trainer.data.mixture import bind_mixed_order
 from trainer.data.order import Dealer, Order, Position, WorkerRows
-from trainer.data.reading import Reading
+from trainer.data.reading import Chunks, Reading
+from trainer.data.row_decoder import RowDecoder, can_decode_single_rows
 from trainer.data.streams import StreamDealer, StreamOrder
 
 # The rows of several small updates are gathered together, up to this number, because each NumPy call costs
@@ -27,6 +35,7 @@ from trainer.data.streams import StreamDealer, StreamOrder
 _ROWS_AT_ONCE = 1024
 _STREAM_ROWS_AT_ONCE = 4096  # more, because they come from more files, and each file costs some calls
 _PREFETCHED_UPDATES = 2
+_MOST_EPOCHS = 1 << 20  # of any training
 
 Item = TypeVar("Item")
 
@@ -78,10 +87,11 @@ class Loader(Prefetcher[Update]):
     and are divided among the update's micro-batches as ``trainer.data.order`` describes. Micro-batch q is
     computed by worker q modulo workers. The last update of an epoch continues in the next epoch.
 
-    Each worker decodes only files with rows that it may need. If the dataset has no file with lengths, these
+    Each worker reads only files with rows that it may need. If the dataset has no file with lengths, these
     are open_files / workers files at a time. If this is not a whole number, they are all open files. If the
-    dataset has lengths, neighbouring micro-batches exchange examples. So a worker decodes all open files, or
-    with many workers the files of its group of micro-batches. The next file is decoded when about a quarter
+    dataset has lengths, neighbouring micro-batches exchange examples. So a worker reads all open files, or
+    with many workers the files of its group of micro-batches. Of TFRecord and MDS files, one of several
+    workers decodes only its own rows. Other files are decoded as a whole: the next one when about a quarter
     of the current one is left, so up to twice as many files are in memory.
 
     rows: the rows to train on.
@@ -98,6 +108,8 @@ class Loader(Prefetcher[Update]):
     first_update: number of the first update, on which the masking rate may depend.
     prepare: function that is called in the thread with each batch, or with many micro-batches at once, for
     example to pin their memory.
+    machine: ranks of the workers of this machine, which share a cache of remote files. Empty: this worker's.
+    epochs: number of epochs that the training reads, from the position on.
     warn: function that prints a warning.
     """
 
@@ -116,17 +128,16 @@ class Loader(Prefetcher[Update]):
         position: tuple[int, ...] = (0, 0),
         first_update: int = 0,
         prepare: Prepare = lambda batch: batch,
+        machine: Sequence[int] = (),
+        epochs: float = math.inf,
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
         assert min(batch_size, accumulation, open_files) > 0 <= rank < workers
+        assert not chunk_rows or rows.is_shareable
         data = rows.data
-        # The order is the same on every worker. A mixture has an order for each source.
-        if chunk_rows:
-            assert rows.is_shareable
-            order: Order = StreamOrder(data.file_rows, seed=seed, reading=Reading(open_files, chunk_rows))
-        else:
-            make_order = bind_mixed_order(data.sources) if data.sources else Order
-            order = make_order(data.file_rows, seed=seed, open_files=open_files)
+        reading = Reading(open_files, chunk_rows)
+        # The order is the same on every worker.
+        order = make_order(data, seed, reading)
         open_files *= max(1, len(data.sources))
         start, total, files = Position(*position), order.examples, sum(rows > 0 for _, rows in data.file_rows)
         if not (start.epoch >= 0 and 0 <= start.examples < total):
@@ -137,28 +148,36 @@ class Loader(Prefetcher[Update]):
             warn(f"{data.name}: {files} files for {workers} workers, so each file is read by several")
         self._rows, self._form, self._batch_size, self._prepare = rows, form, batch_size, prepare
         self._start = start
+        kept_lengths = open_files + 2 if chunk_rows else 2 * open_files + 2
         self._decoder: Decoder
-        if isinstance(order, StreamOrder):
-            self._decoder = ChunkDecoder(rows, order.chunks, kept_lengths=open_files + 2)
+        # One of several workers needs some rows of many files. Streams give few rows of each file at a time.
+        if (workers > 1 or chunk_rows) and can_decode_single_rows(rows):
+            self._decoder = RowDecoder(rows, Chunks(chunk_rows), kept_lengths, open_files)
+        elif chunk_rows:
+            self._decoder = ChunkDecoder(rows, Chunks(chunk_rows), kept_lengths, open_files)
         else:
-            self._decoder = Decoder(rows, kept_lengths=2 * open_files + 2)
-        # ``most_rows`` limits how many rows are gathered at a time. ``ahead`` says how many rows in advance
-        # files are decoded. It is about a quarter of each open file, or of each open chunk.
-        at_once = _STREAM_ROWS_AT_ONCE if chunk_rows else _ROWS_AT_ONCE
-        piece_rows = min(total // files, chunk_rows or total)
-        dealer_class: type[Dealer] = StreamDealer if chunk_rows else Dealer
-        self._dealer = dealer_class(
-            order=order,
+            self._decoder = Decoder(rows, kept_lengths)
+        self._dealer = make_dealer(
+            rows,
+            order,
+            reading,
             lengths=self._decoder.lengths,
-            by_lengths=rows.by_lengths,
-            world_size=workers,
-            rank=rank,
-            micro_batches=workers * accumulation,
             batch_size=batch_size,
+            accumulation=accumulation,
+            workers=workers,
+            rank=rank,
             seed=seed,
-            most_rows=min(max(at_once, 2 * open_files), total // workers),
-            ahead=min(open_files, files) * piece_rows // 4,
         )
+        self._fetcher: Fetcher | None = None
+        if isinstance(data.copies, ShardCache) and rows.follows_order:
+            place, forecast = order.find_place(start), forecast_needs(rows, self._dealer, machine)
+            self._fetcher = Fetcher(
+                data.copies,
+                forecast,
+                most_files=forecast.find_at_once(data.copies.sizes, start.epoch).files,
+                place=place,
+                until=place + math.ceil(min(epochs, _MOST_EPOCHS) * total),
+            )
         found = self.find_rows(self._dealer, start, first_update)
         super().__init__(self._updates(found, first_update), _PREFETCHED_UPDATES)
 
@@ -180,6 +199,8 @@ class Loader(Prefetcher[Update]):
         """End the threads."""
         super().close()
         self._decoder.close()
+        if self._fetcher is not None:
+            self._fetcher.close()
 
     def _updates(self, found: Iterator[WorkerRows], update: int) -> Iterator[Update]:
         """Decode the rows of one or several updates, gather them and make batches. Yield the updates one by
@@ -188,7 +209,11 @@ class Loader(Prefetcher[Update]):
         found: this worker's rows, one or several updates at a time.
         update: number of the first update.
         """
+        start = self._start
         for own in found:
+            if self._fetcher is not None:
+                self._fetcher.reach(self._dealer.order.find_place(start))
+            start = own.positions[-1]
             # ``own`` has this worker's rows of one update, or of several small updates. The decoder's threads
             # first decode the files with these rows, then files that later rows will need.
             self._decoder.start(own.now, own.coming)
@@ -205,7 +230,73 @@ class Loader(Prefetcher[Update]):
 
         update: number of the first update to which the rows belong.
         """
-        pieces = [self._decoder.take(part) for part in own.parts]
-        pieces, ends = self._rows.list_examples(own, pieces)
+        pieces, ends = self._rows.list_examples(own, self._decoder.take_all(own.parts))
         gathered, masks = gather_examples(pieces, self._rows.layout, ends), self._rows.masks
-        return gathered if masks is None else masks.draw(gathered, own, pieces, update)
+        if masks is None:
+            return gathered
+        return masks.draw(gathered, own, self._rows.number_examples(own, pieces), update)
+
+
+def make_order(data: OpenedDataset, seed: int, reading: Reading) -> Order:
+    """Return the order of a dataset's rows. A mixture has an order for each source.
+
+    seed: seed of the order.
+    reading: how the files are read.
+    """
+    if reading.chunk_rows:
+        assert not data.sources
+        return StreamOrder(data.file_rows, seed=seed, reading=reading)
+    make = bind_mixed_order(data.sources) if data.sources else Order
+    return make(data.file_rows, seed=seed, open_files=reading.open_files)
+
+
+def make_dealer(
+    rows: Rows,
+    order: Order,
+    reading: Reading,
+    *,
+    lengths: Callable[[int], Array],
+    batch_size: int,
+    accumulation: int,
+    workers: int,
+    rank: int,
+    seed: int,
+) -> Dealer:
+    """Return the object that finds the rows of a worker.
+
+    rows: the rows to train on.
+    order: the order of the rows.
+    reading: how the files are read.
+    lengths: function that returns the number of tokens of each row of a file.
+    The other arguments are those of ``Loader``.
+    """
+    open_files, chunk_rows = reading.open_files * max(1, len(rows.data.sources)), reading.chunk_rows
+    files = sum(count > 0 for _, count in rows.data.file_rows)
+    # ``most_rows`` limits how many rows are gathered at a time. ``ahead`` says how many rows in advance files
+    # are decoded. It is about a quarter of each open file, or of each open chunk.
+    at_once = _STREAM_ROWS_AT_ONCE if chunk_rows else _ROWS_AT_ONCE
+    piece_rows = min(order.examples // files, chunk_rows or order.examples)
+    dealer_class: type[Dealer] = StreamDealer if chunk_rows else Dealer
+    return dealer_class(
+        order=order,
+        lengths=lengths,
+        by_lengths=rows.by_lengths,
+        world_size=workers,
+        rank=rank,
+        micro_batches=workers * accumulation,
+        batch_size=batch_size,
+        seed=seed,
+        most_rows=min(max(at_once, 2 * open_files), order.examples // workers),
+        ahead=min(open_files, files) * piece_rows // 4,
+    )
+
+
+def forecast_needs(rows: Rows, dealer: Dealer, machine: Sequence[int]) -> Forecast:
+    """Return the forecast of the files that the workers of a machine need.
+
+    rows: the rows to train on.
+    dealer: finds the rows of one of the workers.
+    machine: ranks of the workers of the machine. Empty: only the dealer's worker.
+    """
+    dealers = [replace(dealer, rank=rank) for rank in machine or (dealer.rank,)]
+    return make_forecast(dealers, rows.find_window(dealer))

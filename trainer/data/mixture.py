@@ -70,6 +70,18 @@ class MixedOrder(Order):
                     part.epoch,
                 )
 
+    @property
+    def sources(self) -> list[tuple[int, Order]]:
+        """For each source, the number of its first file and the order of its examples."""
+        return list(zip(self._first_files, self._orders, strict=False))
+
+    def count_turns(self, place: int) -> Array:
+        """Return for each source how many examples it has provided before a place in the mixture.
+
+        A place is counted from the beginning of the first epoch.
+        """
+        return self._turns.count_turns(place)
+
     def epochs(self, place: int) -> list[float]:
         """Return for each source how many of its epochs, as a fraction, lie before a place in the mixture."""
         counts = self._turns.count_turns(place).tolist()

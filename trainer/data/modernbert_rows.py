@@ -27,7 +27,13 @@ from bertdata.records import IDS, IDS_ENDS, ShardLayout
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
 from trainer.data.dynamic_masks import MaskingAtLoad, find_vocabulary, remove_drawn_masks
-from trainer.data.examples import CompactExamples, GatheredExamples, Piece, make_empty_columns
+from trainer.data.examples import (
+    CompactExamples,
+    GatheredExamples,
+    NumberedExamples,
+    Piece,
+    make_empty_columns,
+)
 from trainer.data.order import Dealer, Position, WorkerRows
 from trainer.data.packs import FullRows
 
@@ -100,7 +106,7 @@ class ModernBertMasks:
     counts_vary = True
 
     def draw(
-        self, gathered: GatheredExamples, own: WorkerRows, pieces: list[Piece], update: int
+        self, gathered: GatheredExamples, own: WorkerRows, numbered: list[NumberedExamples], update: int
     ) -> GatheredExamples:
         """Draw masks for gathered examples. Return the examples with masks.
 
@@ -140,6 +146,7 @@ class ModernBertRows(FullRows):
     ids: SpecialIds
     mask_prob: float
     is_shareable = False
+    follows_order = False
 
     @property
     def layout(self) -> ShardLayout:

@@ -12,9 +12,11 @@ from bertdata.dataset.reader import OpenedDataset, Split
 from bertdata.dataset.vocabulary import check_vocabulary_fit
 from bertdata.examples.groups import MASKS, has_group
 from bertdata.examples.objectives import find_objective, find_plain_objective_name
+from bertdata.io import storage
 from trainer.config.model import check_length
 from trainer.config.sections.data import DataSection
 from trainer.config.settings import Config
+from trainer.data.cache.shard_cache import ShardCache
 from trainer.data.dynamic_masks import MaskingAtLoad, mask_once
 from trainer.plugins import find
 
@@ -50,6 +52,7 @@ def open_configured(
         split="test" if held_out else "training",
         task=task,
     )
+    data = add_cache(config.data, data)
     name = data.layout.objective
     may_have_masks = has_group(find_objective(name).batch_type, MASKS)
     no_words = f"{data.name}: the examples of the objective {name} have no masked words to draw"
@@ -59,6 +62,19 @@ def open_configured(
         return data
     require(is_dynamic, f"{unmasked[0]}: its examples have no masks; --masking dynamic draws them")
     return mask_once(config, data, paths, held_out)
+
+
+def add_cache(keys: DataSection, data: OpenedDataset) -> OpenedDataset:
+    """Return the dataset with a cache of its remote files, if one is configured and there are such files.
+
+    keys: the configuration's keys about data.
+    """
+    is_local = not any(storage.is_remote(shard.path) for shard in data.shards)
+    if keys.cache_dir is None or is_local:
+        return data
+    limit = None if keys.cache_size is None else round(keys.cache_size * 1e9)
+    cache = ShardCache(keys.cache_dir.removeprefix("file://"), limit, data.shards)
+    return replace(data, copies=cache)
 
 
 def prepare_for_training(config: Config, data: OpenedDataset) -> OpenedDataset:

@@ -64,10 +64,28 @@ class FileRows(NamedTuple):
         return self.file, self.chunk
 
 
+class FileSpans(NamedTuple):
+    """Where the examples of each file lie in an epoch.
+
+    queues: number of the queue that reads the file.
+    firsts, lasts: places in the epoch of the first and the last example of the file. All three are -1 for a
+        file without examples.
+    """
+
+    queues: Array
+    firsts: Array
+    lasts: Array
+
+
 DecodedPiece = tuple[int, int]
 """Number of a file, and number of a chunk in it, which is decoded at once. It is chunk 0 if the whole file
 is decoded at once.
 """
+
+
+def list_epochs(epochs: Array) -> range:
+    """Return the numbers from the first to the last of some epochs, which are given for each example."""
+    return range(int(epochs.min()), int(epochs.max()) + 1) if len(epochs) else range(0)
 
 
 def draw_numbers(count: int, *key: object) -> Array:
@@ -113,6 +131,10 @@ class Order:
         epochs, rest = divmod(position.examples + examples, self.examples)
         return Position(position.epoch + epochs, rest)
 
+    def find_place(self, position: Position) -> int:
+        """Return the number of examples before a position, counted from the beginning of the first epoch."""
+        return position.epoch * self.examples + position.examples
+
     def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
         """Yield the examples at some distances after a position, file by file.
 
@@ -121,9 +143,9 @@ class Order:
         """
         # An offset may lie in the next epoch, which has another order.
         epochs, index = np.divmod(position.examples + offsets, self.examples)
-        for epoch in np.unique(epochs):
+        for epoch in list_epochs(epochs):
             targets = np.flatnonzero(epochs == epoch)
-            number = position.epoch + int(epoch)
+            number = position.epoch + epoch
             for file, offset, here in self._epoch(number).find(index[targets]):
                 yield FileRows(file, self._permutation(number, file)[offset], targets[here], number)
 
@@ -133,6 +155,10 @@ class Order:
         position, offsets: arguments of ``find``.
         """
         return [part.piece for part in self.find(position, offsets)]
+
+    def list_spans(self, epoch: int) -> FileSpans:
+        """Return where the examples of each file lie in an epoch."""
+        return self._epoch(epoch).list_spans(len(self._files))
 
     def _permute(self, epoch: int, file: int) -> Array:
         """Return the indices of a file's examples in their random order for an epoch."""
@@ -207,6 +233,35 @@ class EpochIndex:
         """
         file_index, rows = self._locate(queues, turns)
         return self._files[file_index], rows
+
+    def list_spans(self, count: int, run: int = 1) -> FileSpans:
+        """Return where the examples of each file lie in the epoch.
+
+        count: number of all files.
+        run: number of examples that a queue provides in a turn (``trainer.data.streams``).
+        """
+        spans = FileSpans(*np.full((3, count), -1))
+        queues = np.searchsorted(self._before, self._firsts, side="right") - 1
+        before = self._before[queues]
+        spans.queues[self._files] = queues
+        spans.firsts[self._files] = self._find_places(queues, self._firsts - before, run)
+        spans.lasts[self._files] = self._find_places(queues, self._ends - 1 - before, run)
+        return spans
+
+    def _find_places(self, queues: Array, numbers: Array, run: int) -> Array:
+        """Return the places in the epoch of some queues' examples.
+
+        queues: numbers of queues.
+        numbers: for each of these queues, the number of one of its examples, counted from 0.
+        run: number of examples that a queue provides in a turn.
+        """
+        stretch = np.searchsorted(self.turns, numbers, side="right") - 1
+        turn, inside = np.divmod(numbers - self.turns[stretch], run)
+        # the last turn of a stretch may be shorter
+        size = np.minimum(run, self.lengths[stretch] - turn * run)
+        beside = np.argsort(self.active, axis=1)[stretch, queues]
+        places: Array = self.starts[stretch] + turn * run * self.widths[stretch] + beside * size + inside
+        return places
 
     def _locate(self, queues: Array, turns: Array) -> tuple[Array, Array]:
         """Return the same as ``locate``, with the file's place among the files of all queues."""
@@ -297,7 +352,7 @@ class Dealer:
     micro_batches: number of micro-batches in an update, over all workers.
     batch_size: number of rows in a micro-batch.
     seed: seed of the order.
-    most_rows: largest number of rows of several small updates that are found together.
+    most_rows: largest number of this worker's rows in several small updates that are found together.
     ahead: how many rows in advance files are decoded.
     """
 
@@ -320,7 +375,8 @@ class Dealer:
     @property
     def updates(self) -> int:
         """The number of updates whose rows are found together."""
-        return max(1, self.most_rows // self.offsets.size)
+        own_rows = self.batch_size * len(range(self.rank, self.micro_batches, self.world_size))
+        return max(1, self.most_rows // own_rows)
 
     @property
     def group(self) -> int:
@@ -347,18 +403,28 @@ class Dealer:
         """Yield this worker's rows from a position on, one or several updates at a time, without end."""
         order, size, ahead = self.order, self.update_rows, self.find_distance_ahead()
         while True:
-            offsets = self.find_offsets(position)
-            found = list(order.find(position, offsets.ravel()))
+            parts, now = self.find_for_updates(position)
             later = order.advance(position, ahead)
             coming = order.list_pieces(later, self.find_offsets(later).ravel())
             positions = [order.advance(position, nth * size) for nth in range(1, self.updates + 1)]
             position = positions[-1]
             yield WorkerRows(
-                parts=self._find_own(found, offsets.shape),
-                now=[part.piece for part in found],
+                parts=parts,
+                now=now,
                 coming=coming,
                 positions=positions,
             )
+
+    def find_for_updates(self, position: Position) -> tuple[list[FileRows], list[DecodedPiece]]:
+        """Return this worker's rows in the next updates, file by file, and what must be decoded for the rows
+        of its groups.
+
+        The targets are places among the worker's rows, sorted by update and micro-batch.
+        position: position in the data at which the first update begins.
+        """
+        offsets = self.find_offsets(position)
+        found = list(self.order.find(position, offsets.ravel()))
+        return self._find_own(found, offsets.shape), [part.piece for part in found]
 
     def find_offsets(self, position: Position) -> Array:
         """Return the rows of this worker's groups in the next updates, as distances from a position.
@@ -387,21 +453,11 @@ class Dealer:
         found: rows of the groups. Their targets are flat indices into an array of the given shape.
         shape: (updates, groups, rows of a group).
         """
-        lengths, (updates, groups, count) = np.zeros(shape, np.int64), shape
-        # If lengths are not known, all stay 0. Then balance_tokens gives rows to the micro-batches in turn.
+        lengths = np.zeros(shape, np.int64)
         if self.by_lengths:
             for part in found:
                 lengths.ravel()[part.targets] = self.lengths(part.file)[part.rows]
-        # ``dealt`` has the rows of each micro-batch, as indices in its group. Its first axes are the update,
-        # the group and the micro-batch. Adding ``starts`` gives indices in the flat array of all rows.
-        dealt = balance_tokens(lengths.reshape(-1, count), self.group).reshape(
-            updates, groups, self.group, -1
-        )
-        starts = np.arange(updates * groups).reshape(updates, groups, 1, 1) * count
-        # The first rows of a group belong to its micro-batches in turn, so a row's number is that of the
-        # micro-batch. ``is_own`` says which micro-batches of each group this worker computes.
-        is_own = self.offsets[:, : self.group] % self.world_size == self.rank
-        own = (dealt + starts)[:, is_own].ravel()
+        own = self._choose_own(lengths)
         # ``places`` is the inverse of ``own``: the place of each row among the worker's rows, -1 for other
         # workers' rows.
         places = np.full(lengths.size, -1)
@@ -412,3 +468,24 @@ class Dealer:
             kept = targets >= 0
             chosen.append(part._replace(rows=part.rows[kept], targets=targets[kept]))
         return chosen
+
+    def _choose_own(self, lengths: Array) -> Array:
+        """Return which rows of this worker's groups belong to its micro-batches, sorted by update and
+        micro-batch.
+
+        The result has flat indices into the array of lengths.
+        lengths: number of tokens of each row, shape (updates, groups, rows of a group). All are 0 if lengths
+        are not known. Then ``balance_tokens`` gives rows to the micro-batches in turn.
+        """
+        updates, groups, count = lengths.shape
+        # ``dealt`` has the rows of each micro-batch, as indices in its group. Its first axes are the update,
+        # the group and the micro-batch. Adding ``starts`` gives indices in the flat array of all rows.
+        dealt = balance_tokens(lengths.reshape(-1, count), self.group).reshape(
+            updates, groups, self.group, -1
+        )
+        starts = np.arange(updates * groups).reshape(updates, groups, 1, 1) * count
+        # The first rows of a group belong to its micro-batches in turn, so a row's number is that of the
+        # micro-batch. ``is_own`` says which micro-batches of each group this worker computes.
+        is_own = self.offsets[:, : self.group] % self.world_size == self.rank
+        own: Array = (dealt + starts)[:, is_own].ravel()
+        return own

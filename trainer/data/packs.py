@@ -14,7 +14,7 @@ from bertdata.shards.packed.layouts import LAYOUTS
 from bertdata.shards.packed.packs import PackBatch, slice_packs
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, decode_first_sizes
-from trainer.data.examples import CompactExamples, Piece, Rows, split_into_chunks
+from trainer.data.examples import CompactExamples, NumberedExamples, Piece, Rows, split_into_chunks
 from trainer.data.order import WorkerRows
 
 # If dividing the rows leaves a last micro-batch with less than this fraction of the rows of the others, its
@@ -110,6 +110,13 @@ class PackRows(FullRows):
             for of_file, (held, rows, targets) in zip(bounds, pieces, strict=True)
         ]
         return expanded, ends
+
+    def number_examples(self, own: WorkerRows, pieces: list[Piece]) -> list[NumberedExamples]:
+        """Return the numbers of the examples in a worker's rows, for each part of ``own``.
+
+        pieces: the examples as ``list_examples`` returns them, file by file.
+        """
+        return [(taken + held.first_example, places) for held, taken, places in pieces]
 
 
 def count_mask_slots(rows: Rows) -> int:

@@ -87,7 +87,8 @@ def describe_streams(files: int, open_files: int, chunk_rows: int, counts: Seque
 class Chunks:
     """The division of files into chunks.
 
-    chunk_rows: number of rows of all chunks of a file except the first and the last.
+    chunk_rows: number of rows of all chunks of a file except the first and the last. 0: each file is a single
+    chunk.
     """
 
     chunk_rows: int
@@ -98,12 +99,16 @@ class Chunks:
         name: name of the file.
         rows: number of rows of the file.
         """
+        if not self.chunk_rows:
+            return rows
         drawn = int.from_bytes(hash_key(name, "first chunk")[:4], "little")
         return min(rows, 1 + drawn % self.chunk_rows)
 
     def sizes(self, name: str, rows: int) -> list[int]:
         """Return the number of rows of each chunk of a file. The arguments are those of ``first_size``."""
         found = [self.first_size(name, rows)]
+        if found[0] == rows:
+            return found
         whole, rest = divmod(rows - found[0], self.chunk_rows)
         return [*found, *([self.chunk_rows] * whole), *([rest] if rest else [])]
 

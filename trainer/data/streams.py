@@ -31,14 +31,17 @@ from typing import NamedTuple
 import numpy as np
 
 from bertdata.examples.columns import Array
+from trainer.data.open_chunks import FoundRows, OpenChunks
 from trainer.data.order import (
     Dealer,
     DecodedPiece,
     EpochIndex,
     FileRows,
+    FileSpans,
     Order,
     Position,
     draw_numbers,
+    list_epochs,
 )
 from trainer.data.reading import Chunks, Reading
 
@@ -61,7 +64,7 @@ class StreamOrder(Order):
         self._run = max(1, reading.chunk_rows // _TURNS_OF_A_CHUNK)
         self._firsts = np.array([self.chunks.first_size(name, rows) if rows else 0 for name, rows in files])
         self._streams = lru_cache(maxsize=2)(self._divide_into_streams)
-        self._chunk_permutation = lru_cache(maxsize=4 * self.queues)(self._permute_chunk)
+        self._chunk_permutation = lru_cache(maxsize=4 * self.queues)(self.permute_chunk)
 
     @property
     def run(self) -> int:
@@ -79,12 +82,24 @@ class StreamOrder(Order):
         position: position in the data.
         offsets: distances of the rows from the position, in rows.
         """
-        epochs, index = np.divmod(position.examples + offsets, self.examples)
-        for epoch in np.unique(epochs):
+        epochs, files, rows = self.locate(position, offsets)
+        for epoch in list_epochs(epochs):
             targets = np.flatnonzero(epochs == epoch)
-            number = position.epoch + int(epoch)
-            files, rows = self._streams(number).find(index[targets])
-            yield from self._find_in_chunks(number, files, rows, targets)
+            yield from self._find_in_chunks(epoch, files[targets], rows[targets], targets)
+
+    def locate(self, position: Position, offsets: Array) -> tuple[Array, Array, Array]:
+        """Return epoch, file and row of the rows at some distances after a position.
+
+        A row is its number in the file before the rows of its chunk are shuffled. The arguments are those of
+        ``find``.
+        """
+        epochs, index = np.divmod(position.examples + offsets, self.examples)
+        epochs += position.epoch
+        files, rows = np.empty((2, len(index)), np.int64)
+        for epoch in list_epochs(epochs):
+            here = epochs == epoch
+            files[here], rows[here] = self._streams(epoch).find(index[here])
+        return epochs, files, rows
 
     def _find_in_chunks(self, epoch: int, files: Array, rows: Array, targets: Array) -> Iterator[FileRows]:
         """Yield rows chunk by chunk.
@@ -93,7 +108,7 @@ class StreamOrder(Order):
         rows: number of each row in its file, before the rows of its chunk are shuffled.
         targets: for each row, its index in the result that the caller wants.
         """
-        chunks = self._find_chunks(files, rows)
+        chunks = self.find_chunks(files, rows)
         keys = files * _MOST_CHUNKS + chunks
         by_chunk = np.argsort(keys, kind="stable")
         edges = [*(np.flatnonzero(np.diff(keys[by_chunk])) + 1).tolist(), len(keys)]
@@ -106,25 +121,41 @@ class StreamOrder(Order):
 
     def list_pieces(self, position: Position, offsets: Array) -> list[DecodedPiece]:
         """Return the chunks that must be decoded for the rows at some distances after a position."""
-        epochs, index = np.divmod(position.examples + offsets, self.examples)
+        epochs, files, rows = self.locate(position, offsets)
         found = list[DecodedPiece]()
-        for epoch in np.unique(epochs):
-            files, rows = self._streams(position.epoch + int(epoch)).find(index[epochs == epoch])
-            keys = np.unique(files * _MOST_CHUNKS + self._find_chunks(files, rows))
+        for epoch in list_epochs(epochs):
+            here = epochs == epoch
+            keys = np.unique(files[here] * _MOST_CHUNKS + self.find_chunks(files[here], rows[here]))
             found += zip((keys // _MOST_CHUNKS).tolist(), (keys % _MOST_CHUNKS).tolist(), strict=True)
         return found
+
+    def find_rows(self, position: Position, offsets: Array, open_chunks: OpenChunks) -> FoundRows:
+        """Return the rows at some distances after a position. They are the same as those of ``find``, which
+        is slower.
+
+        position, offsets: arguments of ``find``.
+        open_chunks: the chunks from which rows come at present.
+        """
+        epochs, files, rows = self.locate(position, offsets)
+        numbers = self.find_chunks(files, rows)
+        firsts = np.where(numbers, self._firsts[files] + (numbers - 1) * self.chunks.chunk_rows, 0)
+        return open_chunks.find(epochs, files, numbers, rows - firsts)
 
     def find_streams(self, position: Position, offsets: Array) -> Array:
         """Return the streams that provide the rows at some distances after a position, each stream once."""
         epochs, index = np.divmod(position.examples + offsets, self.examples)
         found = [
             self._streams(position.epoch + int(epoch)).find_streams(index[epochs == epoch])[0]
-            for epoch in np.unique(epochs)
+            for epoch in list_epochs(epochs)
         ]
         streams: Array = np.unique(np.concatenate(found))
         return streams
 
-    def _find_chunks(self, files: Array, rows: Array) -> Array:
+    def list_spans(self, epoch: int) -> FileSpans:
+        """Return where the rows of each file lie in an epoch."""
+        return self._epoch(epoch).list_spans(len(self._files), self._run)
+
+    def find_chunks(self, files: Array, rows: Array) -> Array:
         """Return the number of the chunk to which each row belongs.
 
         files: number of the file of each row.
@@ -134,7 +165,7 @@ class StreamOrder(Order):
         found: Array = np.where(behind < 0, 0, 1 + behind // self.chunks.chunk_rows)
         return found
 
-    def _permute_chunk(self, epoch: int, file: int, chunk: int) -> tuple[int, Array]:
+    def permute_chunk(self, epoch: int, file: int, chunk: int) -> tuple[int, Array]:
         """Return the first row of a chunk, and the numbers of its rows in their random order for an epoch."""
         name, rows = self._files[file]
         start = self.chunks.start(name, rows, chunk)
@@ -317,6 +348,24 @@ class StreamDealer(Dealer):
             together //= 2
         return rank_by_reversed_digits(groups // together)[own // together] * together + own % together
 
+    @cached_property
+    def open_chunks(self) -> OpenChunks:
+        """The chunks from which rows come at present."""
+        order = self.order
+        return OpenChunks(
+            order.permute_chunk,
+            self.lengths if self.by_lengths else None,
+            chunk_rows=order.chunks.chunk_rows,
+            kept=4 * order.queues,
+        )
+
+    def find_for_updates(self, position: Position) -> tuple[list[FileRows], list[DecodedPiece]]:
+        """Return this worker's rows in the next updates, and the chunks with the rows of its groups."""
+        offsets = self.find_offsets(position)
+        found = self.order.find_rows(position, offsets.ravel(), self.open_chunks)
+        own = self._choose_own(found.lengths.reshape(offsets.shape))
+        return list(found.split(own)), found.pieces
+
     def find_distance_ahead(self) -> int:
         """Return how many rows after a position the rows lie whose chunks are decoded in advance.
 
@@ -346,6 +395,13 @@ class StreamDealer(Dealer):
 
         position: the place in the data at which the count starts.
         """
+        return len(self.find_own_streams(position))
+
+    def find_own_streams(self, position: Position) -> set[int]:
+        """Return the streams that this worker reads until all streams have had their turn.
+
+        position: the place in the data at which the turns start.
+        """
         found, order = set[int](), self.order
         size = self.update_rows
         count = self.micro_batches // self.group
@@ -354,4 +410,4 @@ class StreamDealer(Dealer):
             offsets = order.take_parts(position, size, self.parts, count)
             found.update(order.find_streams(position, offsets.ravel()).tolist())
             position = order.advance(position, size)
-        return len(found)
+        return found

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from bertdata.config.settings import require
 from bertdata.errors import MissingExtraError, install_extra
 from trainer.config.sections.update import FP8_MULTIPLE
+from trainer.errors import name_missing_extra
 from trainer.model.headed import HeadedBert
 from trainer.model.layers import SelfAttention
 
@@ -80,14 +81,13 @@ def make_joined_product(settings: Any) -> Callable[[Tensor, Tensor, Tensor | Non
     settings: a ``Float8LinearConfig``.
     """
     library = _import_library()
-    from torchao.float8.float8_linear import matmul_with_hp_or_float8_args
-
+    compute = library.float8_linear.matmul_with_hp_or_float8_args
     # A layer without values holds the settings of the three products in the form that the function takes.
     with torch.device("meta"):
         products = library.convert_to_float8_training(nn.Linear(1, 1), config=settings).linear_mm_config
 
     def multiply(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        product: Tensor = matmul_with_hp_or_float8_args.apply(rows, weight.t(), products, settings)
+        product: Tensor = compute.apply(rows, weight.t(), products, settings)
         return product if bias is None else product + bias.to(product.dtype)
 
     return multiply
@@ -97,12 +97,13 @@ def _import_library() -> Any:
     """Import torchao's FP8 layers and return their module.
 
     torchao warns at its import of kernels that this machine cannot load. They are for other formats than FP8,
-    so the warnings are not shown.
+    so the warnings are not shown. Raises MissingExtraError if torchao cannot be imported.
     """
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        import torchao.float8
+        with name_missing_extra(_LIBRARY, "fp8"):
+            import torchao.float8.float8_linear
     finally:
         logging.disable(before)
     return torchao.float8

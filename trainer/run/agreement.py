@@ -38,6 +38,7 @@ instead, or only rank 0 reads the path.
 
 _UNCOMPARED_SETTINGS = (
     *("output_dir", "save_plan", "model_config", "vocab", "dist", "world_size", "collective"),
+    *("cache_dir", "cache_size"),
     *(key for section in ("reports", "loggers") for key in list_section_keys(section) if key != "log_every"),
 )
 """Settings that are not compared, because they concern one machine or only rank 0, or are compared in another

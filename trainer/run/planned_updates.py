@@ -2,14 +2,25 @@
 
 from typing import Any
 
+import numpy as np
+
+from bertdata.io import storage
 from trainer.checkpoints.checkpoint import State
 from trainer.config.schedules.form import Schedule
 from trainer.config.settings import Config
 from trainer.data.batches import Form
+from trainer.data.cache.shard_cache import ShardCache
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
-from trainer.data.loader import Loader
+from trainer.data.loader import Loader, forecast_needs, make_dealer, make_order
 from trainer.data.reading import Reading, choose_reading, describe_streams
+from trainer.run.data_cache import (
+    MachineReads,
+    check_cache_size,
+    describe_reads,
+    find_machine_copies,
+    measure_reads,
+)
 from trainer.run.mixture_epochs import log_epochs
 from trainer.update.worker import Runtime
 
@@ -23,6 +34,7 @@ class PlannedUpdates:
     examples_per_row: average number of examples packed in a row. It is 1 without packing.
     examples: number of examples per update over all workers. It is an estimate if rows are packed.
     interval: number of examples trained on between two evaluations. 0: evaluate only after the last update.
+    machine: numbers of the copies of the model that this machine's workers train.
     """
 
     def __init__(self, runtime: Runtime, rows: Rows) -> None:
@@ -34,6 +46,7 @@ class PlannedUpdates:
         self.interval = 0
         if config.data.eval_data is not None:
             self.interval = config.evaluation.interval(self.examples)
+        self.machine = [runtime.model_share.copy]
 
     @property
     def last(self) -> int:
@@ -90,6 +103,8 @@ class PlannedUpdates:
             position=state.position,
             first_update=state.step,
             prepare=device.prepare,
+            machine=self.machine,
+            epochs=(self.last - state.step) * self.examples / self.rows.data.examples,
             warn=warn,
         )
 
@@ -106,14 +121,62 @@ class PlannedUpdates:
         given = self.runtime.config.data.open_files
         return choose_reading(given, files, is_shareable=self.rows.is_shareable)
 
+    def prepare_cache(self) -> None:
+        """Check that the cache of remote files is large enough, and log what this machine reads.
+
+        All workers call this. An error on any worker ends all workers.
+        """
+        runtime, data = self.runtime, self.rows.data
+        self.machine = find_machine_copies(runtime)
+        is_remote = any(storage.is_remote(shard.path) for shard in data.shards)
+        if not is_remote:
+            keys = runtime.config.data
+            if keys.cache_dir is not None and not (keys.generated_data or runtime.config.is_finetuning):
+                runtime.log(f"{data.name}: is on a local disk, so --cache-dir has no effect")
+            return
+        if not isinstance(data.copies, ShardCache):
+            if len(self.machine) > 1:
+                runtime.log(
+                    f"{data.name}: each of the {len(self.machine)} workers of this machine downloads the "
+                    "files that it reads; with --cache-dir DIR, the machine downloads each file once"
+                )
+            return
+        cache, rows = data.copies, self.rows
+        if foreign := cache.folder.list_foreign():
+            runtime.log(
+                f"warning: {foreign[0]}: was not written by the cache, so it stays and does not count"
+            )
+        if not rows.follows_order:
+            return
+        reading = self.choose_reading()
+        dealer = make_dealer(
+            rows,
+            make_order(data, runtime.config.data.seed, reading),
+            reading,
+            lengths=lambda file: np.zeros(0),  # they decide only which worker of a group gets a row
+            batch_size=self.batch_size,
+            accumulation=self.accumulation * runtime.device.replicas,
+            workers=runtime.model_share.copies,
+            rank=runtime.model_share.copy,
+            seed=runtime.config.data.seed,
+        )
+        forecast = forecast_needs(rows, dealer, self.machine)
+        runtime.on_every_worker(lambda: check_cache_size(cache, forecast.find_at_once(cache.sizes, 0)))
+        reads = runtime.collective.gather([runtime.collective.local_rank, *measure_reads(cache, forecast, 0)])
+        runtime.log(
+            describe_reads(cache, [MachineReads(*of_machine) for rank, *of_machine in reads if rank == 0])
+        )
+
     def log_reading(self, loader: Loader, state: State) -> None:
         """Log how files are read, and how many of the streams each worker reads, if open_files is auto."""
         if self.runtime.config.data.open_files != "auto":
             return
-        if not state.chunk_rows:
-            self.runtime.log(f"reading {state.open_files} files at the same time, each whole")
-            return
         files = sum(rows > 0 for _, rows in self.rows.data.file_rows)
+        if not state.chunk_rows:
+            at_once = min(state.open_files, files)
+            what = "one file at a time" if at_once == 1 else f"{at_once} files at the same time"
+            self.runtime.log(f"reading {what}, each whole")
+            return
         counts = self.runtime.collective.gather(loader.count_own_streams())
         self.runtime.log(describe_streams(files, state.open_files, state.chunk_rows, counts))
 

@@ -15,6 +15,7 @@ from typing import Any
 from bertdata.errors import BertDataError, MissingInputError, StorageError
 from bertdata.io import storage
 from trainer.checkpoints.checkpoint import find_checkpoints, get_checkpoints_folder
+from trainer.config.model import ModelConfig
 from trainer.config.settings import Config, format_flag
 from trainer.errors import CheckpointError
 from trainer.remote.copies import bring_checkpoint, bring_numbered, list_new_checkpoints, resolve_checkpoint
@@ -25,6 +26,8 @@ from trainer.remote.uploader import LogFiles
 from trainer.run.path_check import RUN_FILES, make_in_use_error
 from trainer.update.worker import Runtime
 
+_BYTES_OF_WEIGHT = 12
+"""Bytes that a weight takes in a checkpoint: itself and two moments, in fp32."""
 _STARTS = ("start_from_ckpt", "resume_from")
 """Keys that name a checkpoint or a run to start from."""
 
@@ -138,6 +141,30 @@ def _check_is_free(url: str) -> None:
     for used in RUN_FILES:
         if used in run.others or (used == "checkpoints" and run.checkpoints):
             raise make_in_use_error(url, used)
+
+
+def check_room_for_checkpoints(runtime: Runtime, shape: ModelConfig) -> None:
+    """Raise StorageError if a run at a URL has no room on this machine's disk for a checkpoint.
+
+    Logs a warning if there is not enough room for all checkpoints that are kept here.
+    shape: settings of the model.
+    """
+    url, config = find_output_url(runtime), runtime.config
+    if url is None or config.run.compile_only:
+        return
+    folder = Path(str(config.run.output_dir))
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(there).free
+    # If the model is divided over machines, a machine has only a part of this.
+    size = _BYTES_OF_WEIGHT * runtime.empty_model(shape).count_weights()
+    takes = f"a checkpoint takes up to {size / 1e9:.3g} GB"
+    facts = f"{folder.parent}: the disk has {free / 1e9:.3g} GB free, {takes}"
+    remedy = "set BERTDATA_CACHE to a directory on a larger disk"
+    if free < size:
+        raise StorageError(f"{facts} before it is uploaded; {remedy}")
+    missing = config.run.keep_checkpoints + 1 - len(find_checkpoints(str(folder)))
+    if free < size * missing:
+        runtime.log(f"warning: {facts}, and {missing} more will be there at the same time; {remedy}")
 
 
 def begin_uploads(runtime: Runtime, later_than: int | None) -> None:

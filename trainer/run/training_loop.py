@@ -40,7 +40,11 @@ from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.planned_updates import PlannedUpdates, crosses_multiple
 from trainer.run.processor_threads import suit_threads
-from trainer.run.remote_output import begin_uploads, remove_earlier_remote_run
+from trainer.run.remote_output import (
+    begin_uploads,
+    check_room_for_checkpoints,
+    remove_earlier_remote_run,
+)
 from trainer.run.run_sources import RunSources, note_sources
 from trainer.run.runtime import find_model_config, make_model
 from trainer.run.training_state import Training
@@ -81,6 +85,8 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
     """
     runtime = planned.runtime
     config, device = runtime.config, runtime.device
+    planned.prepare_cache()
+    runtime.on_machines(lambda: check_room_for_checkpoints(runtime, shape))
     runtime.log("building the model")
     order = planned.rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
     longest = find_longest_feature(data) if config.is_finetuning else data.layout.max_seq_length
@@ -425,6 +431,7 @@ def log_lost_patience(training: Training) -> None:
     """Log that the newest evaluations were not better than the best one, which ends the training."""
     best = training.state.best
     since = best["evaluations_since"]
-    what = f"{best['metric']} is not better than {best['value']:.5g} for {since} evaluations"
+    times = "1 evaluation" if since == 1 else f"{since} evaluations"
+    what = f"{best['metric']} is not better than {best['value']:.5g} for {times}"
     training.runtime.log(f"{what}: training ends (patience)")
     training.ends_early = True

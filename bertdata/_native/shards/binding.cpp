@@ -13,6 +13,7 @@
 #include "shards/crc32c.h"
 #include "shards/example_decoder.h"
 #include "shards/example_encoder.h"
+#include "shards/file_ranges.h"
 #include "shards/record_reader.h"
 
 namespace bertdata {
@@ -204,6 +205,39 @@ py::tuple canonicalize_block(const py::buffer& data) {
   return py::make_tuple(as_bytes(out), array.size - block.size(), records);
 }
 
+// Returns the offset after each of the block's first frames.
+py::object list_frame_ends(const py::buffer& data, size_t limit) {
+  const Array<uint8_t> array(data, "block");
+  if (array.size > kLongestRecord) throw py::value_error("block: longer than the longest record");
+  Column<uint32_t> ends;
+  {
+    py::gil_scoped_release released;
+    find_frame_ends(as_block(array), limit, ends);
+  }
+  return view(std::move(ends));
+}
+
+// Reads a range of each of some open files, which are given by their descriptors. Returns (bytes of all ranges,
+// number of ranges before the first that cannot be read). A single call reads them all, because each time that a thread
+// releases Python's lock, it may wait long to get it back.
+py::tuple read_ranges(const py::buffer& files, const py::buffer& starts, const py::buffer& sizes) {
+  const Array<int32_t> file(files, "files");
+  const Array<int64_t> start(starts, "starts");
+  const Array<uint32_t> size(sizes, "sizes");
+  if (file.size != start.size || file.size != size.size) throw py::value_error("ranges: differ in number");
+  size_t total = 0, done = 0;
+  for (size_t i = 0; i < size.size; ++i) total += size.data[i];
+  Column<uint8_t> out;
+  {
+    py::gil_scoped_release released;
+    for (out.room(total); done < file.size; ++done) {
+      if (!read_range(file.data[done], start.data[done], size.data[done], out.room(size.data[done]))) break;
+      out.added(size.data[done]);
+    }
+  }
+  return py::make_tuple(view(std::move(out)), done);
+}
+
 }  // namespace
 
 void bind_records(py::module_& m) {
@@ -227,6 +261,10 @@ void bind_records(py::module_& m) {
            "Decode the examples of a block: (columns, bytes used)");
 
   m.def("canonicalize", &canonicalize_block, py::arg("block"), "(canonical frames, bytes used, records) of a block");
+  m.def("find_frame_ends", &list_frame_ends, py::arg("block"), py::arg("limit"),
+        "Offset after each of the first frames of a block, of which the last may end beyond the block");
+  m.def("read_ranges", &read_ranges, py::arg("files"), py::arg("starts"), py::arg("sizes"),
+        "(bytes of ranges of open files, number of ranges before the first that cannot be read)");
   m.def(
       "crc32c",
       [](const py::buffer& data) {

@@ -43,21 +43,43 @@ inline uint64_t get_fixed(const uint8_t* p, size_t bytes) {
 
 constexpr uint64_t kLongestRecord = uint64_t{1} << 31;
 
+// Returns the length of the frame that begins at `p`, where at least 12 bytes must follow. Throws ParseError if its
+// checksum is wrong.
+inline uint64_t get_frame_length(const uint8_t* p) {
+  const uint64_t length = get_fixed(p, 8);
+  // Check the length first: a damaged length would make the reader wait for gigabytes of data.
+  if (get_fixed(p + 8, 4) != mask_crc(crc32c(p, 8)))
+    throw ParseError("the checksum of its length does not fit: damaged, or not a TFRecord file");
+  if (length > kLongestRecord) throw ParseError("its length is " + std::to_string(length) + " bytes");
+  return length;
+}
+
 // Takes a frame off the block and sets `payload` to its data. Returns false if the block ends within the frame. Throws
 // ParseError if a checksum is wrong.
 inline bool next_frame(Bytes& block, Bytes& payload) {
   if (block.size() < 12) return false;
-  const uint64_t length = get_fixed(block.p, 8);
-  // Check the length first: a damaged length would make the reader wait for gigabytes of data.
-  if (get_fixed(block.p + 8, 4) != mask_crc(crc32c(block.p, 8)))
-    throw ParseError("the checksum of its length does not fit: damaged, or not a TFRecord file");
-  if (length > kLongestRecord) throw ParseError("its length is " + std::to_string(length) + " bytes");
+  const uint64_t length = get_frame_length(block.p);
   if (block.size() < length + kFrameBytes) return false;
   payload = {block.p + 12, block.p + 12 + length};
   if (get_fixed(payload.end, 4) != mask_crc(crc32c(payload.p, length)))
     throw ParseError("the checksum of its data does not fit: damaged");
   block.p += length + kFrameBytes;
   return true;
+}
+
+// Appends the offset after each frame of a block, for at most `limit` frames. The payloads are not looked at, and the
+// last frame may end beyond the block. Throws RecordError with the record's index if a length is damaged.
+inline void find_frame_ends(Bytes block, size_t limit, Column<uint32_t>& out) {
+  const size_t size = block.size();
+  // A frame has at most 2^31 + 16 bytes, so offsets fit as long as the block is not longer than that.
+  for (size_t place = 0; out.size() < limit && place + 12 <= size;) {
+    try {
+      place += get_frame_length(block.p + place) + kFrameBytes;
+    } catch (const ParseError& error) {
+      throw RecordError(out.size(), error.what());
+    }
+    out.push(static_cast<uint32_t>(place));
+  }
 }
 
 inline uint64_t get_varint(Bytes& in) {

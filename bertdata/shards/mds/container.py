@@ -3,10 +3,10 @@
 This module imports NumPy.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from io import BytesIO
 from itertools import count, islice
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
@@ -124,6 +124,7 @@ class MdsReader(ShardReader):
             raise ShardError(
                 f"{name}: holds {len(self._head)} samples, expected {entry.samples} by {INDEX_NAME}"
             )
+        self._ids_type = ids_type
         try:
             self._decoder = IdDecoder(self._head.form, ids_type)
         except ValueError as error:
@@ -138,10 +139,38 @@ class MdsReader(ShardReader):
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         for first, data, bounds in self._read_blocks(size):
-            record = RecordCheck(name=self._name, first=first)
-            batch = _make_unmasked(self._objective, *self._decoder.decode(data, bounds, record.refuse))
-            check_batch(batch, self.layout, record)
-            yield convert_to_item_types(batch)
+            yield self._decode(data, bounds, first)
+
+    def find_row_offsets(self, first: int, count: int) -> Sequence[int]:
+        offsets: list[int] = self._head.offsets[first : first + count + 1].tolist()
+        return offsets
+
+    @property
+    def row_file(self) -> IO[bytes]:
+        return self._file
+
+    @property
+    def row_form(self) -> Hashable:
+        """The columns of the shard, their types, and the integer type of the ids if the caller stated it."""
+        return self._head.form.names, self._head.form.types, self._ids_type
+
+    def decode_rows(
+        self, data: bytes | memoryview, sizes: Sequence[int], first: int = 0
+    ) -> Iterator[ExampleBatch]:
+        return iter([self._decode(bytes(data), np.cumsum([0, *sizes]), first)])
+
+    def _decode(self, data: bytes, bounds: Array, first: int) -> ExampleBatch:
+        """Return the examples of consecutive samples.
+
+        bounds: offset of each sample in ``data``, followed by the end of the last one.
+        first: number of the first sample, for errors.
+        """
+        record = RecordCheck(name=self._name, first=first)
+        batch: ExampleBatch = _make_unmasked(
+            self._objective, *self._decoder.decode(data, bounds, record.refuse)
+        )
+        check_batch(batch, self.layout, record)
+        return convert_to_item_types(batch)
 
     def _read_blocks(self, size: int) -> Iterator[tuple[int, bytes, Array]]:
         """Yield up to ``size`` samples at a time: the number of the first sample, their bytes, and the offset

@@ -265,7 +265,14 @@ def tokenizer_of_one_token() -> Any:
 def test_bytes_must_lie_one_behind_the_other(data: Any) -> None:
     tokenizer = tokenizer_of_one_token()
     format = BERT.record_format(LAYOUT)
-    for call in (tokenizer.tokenize, kernels.crc32c, kernels.canonicalize, lambda it: format.decode(it, 1)):
+    calls = (
+        tokenizer.tokenize,
+        kernels.crc32c,
+        kernels.canonicalize,
+        lambda it: format.decode(it, 1),
+        lambda it: kernels.find_frame_ends(it, 1),
+    )
+    for call in calls:
         with pytest.raises(ValueError, match="expected a flat buffer of 1-byte integers"):
             call(data)
 

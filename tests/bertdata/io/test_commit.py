@@ -295,6 +295,7 @@ def test_differences_name_values_and_at_most_three_of_a_list() -> None:
     ours, theirs = {"a": 1, "names": list("abcdef")}, {"a": 1, "names": []}
     assert describe_plan_differences(ours, theirs) == ["other names (a, b, c ...)"]
     assert describe_plan_differences({"new": 1}, {}) == ["new None, now 1"]
+    assert describe_plan_differences({"tables": {"de": "5" * 32}}, {"tables": None}) == ["other tables"]
 
 
 def test_a_directory_appears_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.records import ShardLayout
 from bertdata.shards import crc32c as specification
 from bertdata.shards.example_proto import encode_varint
+from bertdata.shards.file_view import read_ranges
 from bertdata.shards.framing import frame_payload
 from bertdata.shards.tfrecord import TFRecordReader, encode_batch, read_canonical_blocks, split_frames
 from tests.support.strategies import examples, layouts, tries
@@ -63,6 +64,10 @@ def batches(draw: st.DrawFn, *, smallest_id: int = 1) -> tuple[BertBatch, ShardL
     wide = draw(st.booleans())
     rows = examples(layout, smallest_id, (1 << 21) - 1 if wide else (1 << 16) - 1)
     return BertBatch.of(draw(st.lists(rows, min_size=1, max_size=6)), wide=wide), layout
+
+
+PLAIN_LAYOUT = ShardLayout(max_seq_length=5, max_predictions_per_seq=1)
+PLAIN_EXAMPLE = BertExample(ids=[1, 2, 3, 4, 5], first_length=3, positions=[3], labels=[1], next_label=0)
 
 
 @needs_kernels
@@ -121,6 +126,54 @@ def test_examples_that_hold_padding_ids_are_read_without_loss_or_refused(case):
     assert native == python
     if isinstance(native, list):
         assert bytes(encode_batch(BertBatch.of(native, wide=True), layout, "native")) == data
+
+
+@tries(2)
+@given(case=batches(), seed=st.integers(0, 1 << 30))
+@pytest.mark.parametrize("engine", ENGINES)
+def test_single_records_of_any_range_are_the_examples_of_the_file(engine, case, seed):
+    batch, layout = case
+    random = Random(seed)
+    reader = TFRecordReader(io.BytesIO(bytes(encode_batch(batch, layout, engine)) * 3), "shard", engine)
+    expected = list(batch.examples()) * 3
+    for _ in range(3):
+        first, stop = sorted(random.choices(range(len(expected) + 1), k=2))
+        offsets = list(reader.find_row_offsets(first, stop - first))
+        numbers = random.choices(range(first, stop), k=4) if first < stop else []
+        starts = [offsets[number - first] for number in numbers]
+        sizes = [offsets[number - first + 1] - offsets[number - first] for number in numbers]
+        rows, count = read_ranges([reader.row_file] * len(sizes), starts, sizes)
+        assert count == len(sizes)
+        found = [example for batch in reader.decode_rows(rows, sizes) for example in batch.examples()]
+        assert found == [expected[number] for number in numbers]
+    # Beyond the file's end there are no offsets.
+    assert len(reader.find_row_offsets(len(expected) - 1, 9)) == 2
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_records_beyond_a_block_are_found(engine):
+    # of each block, the last record ends beyond it
+    frames = [frame_payload(bytes(size)) for size in (3, 0, 700_000, 1_500_000, 5, 700_000)]
+    first = bytes(encode_batch(BertBatch.of([PLAIN_EXAMPLE], wide=False), PLAIN_LAYOUT, engine))
+    reader = TFRecordReader(io.BytesIO(b"".join([first, *frames])), "shard", engine)
+    assert list(reader.find_row_offsets(0, 7)) == list(accumulate(map(len, [first, *frames]), initial=0))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: b"\1" + frame[1:], "record 2: the checksum of its length does not fit: damaged"),
+        (lambda frame: frame[:-1], "record 2: the file ends inside this record: truncated"),
+        (lambda frame: frame[:7], "record 2: the file ends inside this record: truncated"),
+    ],
+)
+def test_a_damaged_length_is_named_when_offsets_are_searched(engine, change, message):
+    frame = bytes(encode_batch(BertBatch.of([PLAIN_EXAMPLE], wide=False), PLAIN_LAYOUT, engine))
+    reader = TFRecordReader(io.BytesIO(2 * frame + change(frame)), "shard", engine)
+    assert list(reader.find_row_offsets(0, 2)) == [0, len(frame), 2 * len(frame)]
+    with pytest.raises(ShardError, match=f"^shard: {message}"):
+        reader.find_row_offsets(1, 2)
 
 
 @tries(2)

@@ -22,7 +22,8 @@ from tests.support.padded_examples import PaddedForm
 from trainer.data.examples import Rows
 from trainer.data.generated import GeneratedData, generate_data
 from trainer.data.loader import Loader
-from trainer.data.order import Order, Position
+from trainer.data.open_chunks import OpenChunks
+from trainer.data.order import Dealer, FileRows, Order, Position
 from trainer.data.reading import CHUNK_ROWS, Reading, choose_reading, count_streams
 from trainer.data.streams import StreamDealer, StreamOrder, rank_by_reversed_digits
 
@@ -150,6 +151,44 @@ def test_micro_batches_do_not_depend_on_the_number_of_workers(workers, accumulat
     flat = [row for update in alone for batch in update for row in batch]
     wanted = rows_of(order_of(sizes, 20), Position(0, 10000), np.arange(6 * 128))
     assert Counter(flat) == Counter(wanted)
+
+
+def list_found(parts: list[FileRows]) -> dict[int, tuple[int, int, int, int]]:
+    """The epoch, file, chunk and row of each target."""
+    return {
+        target: (part.epoch, part.file, part.chunk, row)
+        for part in parts
+        for target, row in zip(part.targets.tolist(), part.rows.tolist(), strict=True)
+    }
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 300), min_size=2, max_size=9),
+    chunk_rows=st.sampled_from([16, 64]),
+    start=st.integers(0, 700),
+    workers=st.integers(1, 4),
+    by_lengths=st.booleans(),
+    kept=st.sampled_from([1, 3, 100]),
+)
+def test_rows_found_at_once_are_those_found_chunk_by_chunk(
+    sizes, chunk_rows, start, workers, by_lengths, kept
+):
+    order = order_of(sizes, 5, chunk_rows)
+    lengths = [np.random.default_rng(file).integers(1, 99, size) for file, size in enumerate(sizes)]
+    more = {"lengths": lengths.__getitem__, "by_lengths": by_lengths}
+    for rank in range(workers):
+        dealer = dealer_of(order, workers, rank, accumulation=2, batch_size=5, **more)
+        dealer.__dict__["open_chunks"] = OpenChunks(
+            order.permute_chunk, dealer.lengths if by_lengths else None, chunk_rows=chunk_rows, kept=kept
+        )
+        position = order.advance(Position(), start)
+        for _ in range(8):
+            parts, now = dealer.find_for_updates(position)
+            plain, needed = Dealer.find_for_updates(dealer, position)
+            assert list_found(parts) == list_found(plain)
+            assert Counter(now) == Counter(needed)
+            position = order.advance(position, dealer.update_rows)
 
 
 def find_readers(

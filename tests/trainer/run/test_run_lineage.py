@@ -121,6 +121,14 @@ def test_a_model_that_was_changed_after_its_export_is_a_fault(place):
     assert compute_md5(weights) in [file.md5 for file in start.files]
 
 
+@pytest.mark.parametrize("content", ["{}", "no JSON", '{"format": "bertdata lineage 1"}'])
+def test_a_lineage_file_of_another_program_or_a_damaged_one_keeps_nobody_from_training(place, content):
+    (place / "model/lineage.json").write_text(content, encoding="utf-8")
+    train(place / "shards", place / "next", start_from_ckpt=str(place / "model"))
+    [start] = [one for one in bertdata.lineage(place / "next").results[0].inputs if one.role == "start"]
+    assert (start.made_by, start.source) == (None, True)
+
+
 def test_a_run_that_starts_from_another_has_the_steps_of_both(place):
     train(place / "shards", place / "next", start_from_ckpt=str(place / "run"))
     trainer.convert(place / "next", place / "again", to="bertdata")

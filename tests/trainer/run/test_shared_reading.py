@@ -70,6 +70,12 @@ def test_the_default_is_8_whole_files_and_auto_goes_on_with_them(trainer, many, 
     assert tensors(cut, 10) == tensors(whole, 10)
 
 
+def test_auto_tells_how_many_files_a_small_set_has(trainer, training_set, tmp_path):
+    outcome = trainer(*words(training_set, tmp_path, "--open-files=auto", "--steps=1", "--warmup=0"))
+    assert outcome.status == 0, outcome.err
+    assert "reading 3 files at the same time, each whole\n" in outcome.err + outcome.out
+
+
 @pytest.mark.parametrize("given", ["many", "Auto"])
 def test_open_files_is_a_number_or_auto(trainer, many, tmp_path, given):
     said = f"open_files is '{given}', expected a number of files, or auto"

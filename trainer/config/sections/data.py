@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import require
+from bertdata.io.storage import is_remote
 from trainer.config.sections.section import Section, declare_common_key
 
 
@@ -55,6 +56,17 @@ class DataSection(Section):
         least=1,
         other_names=["lanes"],
     )
+    cache_dir: str | None = setting(
+        None,
+        "directory on a local disk for copies of data files at a URL (s3://, gs://). The workers of a "
+        "machine share it, so that a machine downloads each file once, before it is needed",
+    )
+    cache_size: float | None = setting(
+        None,
+        "GB that all copies in cache_dir may take; the copies that are needed latest are removed for others "
+        "(default: most of the free room of the disk)",
+        above=0,
+    )
     token_budget: int | None = declare_common_key(
         None,
         "pad each flat micro-batch (examples joined end to end, without padded rows) to a multiple of this "
@@ -71,7 +83,15 @@ class DataSection(Section):
             not isinstance(self.open_files, str) or self.open_files == "auto",
             f"open_files is {self.open_files!r}, expected a number of files, or auto",
         )
+        require(
+            self.cache_dir is None or not is_remote(self.cache_dir),
+            f"cache_dir is {self.cache_dir}, expected a directory on this machine",
+        )
         super().__post_init__()
+
+    def list_idle_keys(self) -> list[str]:
+        """Return the key that has no effect without cache_dir."""
+        return ["cache_size"] if self.cache_dir is None else []
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,88 @@
+"""The cache of remote training data: who shares it, whether it is large enough, and what the log says."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bertdata.errors import SettingsError, StorageError
+from trainer.data.cache.forecast import AtOnce, Forecast
+from trainer.data.cache.shard_cache import ShardCache, format_bytes
+from trainer.update.worker import Runtime
+
+
+class MachineReads(NamedTuple):
+    """What the workers of a machine read in the first epoch.
+
+    files: number of the dataset's files that they need.
+    bytes: bytes of these files.
+    """
+
+    files: int
+    bytes: int
+
+
+def find_machine_copies(runtime: Runtime) -> list[int]:
+    """Return the numbers of the copies of the model that this machine's workers train. All workers call this.
+
+    The workers of a machine have consecutive ranks.
+    """
+    found = runtime.collective.gather([runtime.collective.local_rank, runtime.model_share.copy])
+    machines = list[set[int]]()
+    mine = 0
+    for rank, (local_rank, copy) in enumerate(found):
+        if local_rank == 0 or not machines:
+            machines.append(set())
+        machines[-1].add(copy)
+        if rank == runtime.collective.rank:
+            mine = len(machines) - 1
+    return sorted(machines[mine])
+
+
+def check_cache_size(cache: ShardCache, at_once: AtOnce) -> None:
+    """Raise SettingsError if the cache is smaller than what the workers need at the same time.
+
+    Raises StorageError if the disk is smaller. If the disk is smaller than the configured size, the disk is
+    the limit.
+    """
+    root, files, needed = cache.folder.root, at_once.files, format_bytes(at_once.bytes)
+    if at_once.bytes > cache.room:
+        raise StorageError(
+            f"{root}: the disk has room for {format_bytes(cache.room)}, but the {files} files that this "
+            f"machine needs at the same time have {needed}; give --cache-dir on a larger disk"
+        )
+    if at_once.bytes > cache.limit:
+        raise SettingsError(
+            f"cache_size is {format_bytes(cache.limit)}, but the {files} files that this machine needs at "
+            f"the same time have {needed}; give --cache-size {round_up_gigabytes(at_once.bytes)} or more"
+        )
+    cache.limit = min(cache.limit, cache.room)
+
+
+def round_up_gigabytes(count: int) -> str:
+    """Return a number of bytes in GB, rounded up to three digits, as a user would type it."""
+    step = 10 ** max(0, len(str(count)) - 3)
+    return f"{math.ceil(count / step) * step / 1e9:.12f}".rstrip("0").rstrip(".")
+
+
+def measure_reads(cache: ShardCache, forecast: Forecast, epoch: int) -> MachineReads:
+    """Return what the workers of this machine read from the store in an epoch."""
+    needed = forecast.find_needed(epoch) & (cache.sizes > 0)
+    return MachineReads(files=int(needed.sum()), bytes=int(cache.sizes[needed].sum()))
+
+
+def describe_reads(cache: ShardCache, reads: Sequence[MachineReads]) -> str:
+    """Return a line for the log about what each machine reads, and about the cache.
+
+    reads: what the workers of each machine read.
+    """
+    total = int((cache.sizes > 0).sum())
+    where = f"cache {cache.folder.root}, up to {format_bytes(cache.limit)}"
+    if len(reads) == 1:
+        files, of_files = reads[0].files, format_bytes(reads[0].bytes)
+        return f"this machine reads {files} of {total} files in an epoch, {of_files}; {where}"
+    least, most_files = min(one.files for one in reads), max(one.files for one in reads)
+    number = str(least) if least == most_files else f"{least} to {most_files}"
+    most = format_bytes(max(one.bytes for one in reads))
+    return (
+        f"each of {len(reads)} machines reads {number} of {total} files in an epoch, at most {most}; {where}"
+    )
