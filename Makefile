@@ -13,7 +13,7 @@ CONSTRAINTS := $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" if (
 TESTS := $(BIN)/python -m pytest -q -n 2 --no-loadscope-reorder
 NATIVE := $(shell find bertdata/_native -name '*.h' -o -name '*.cpp')
 
-.PHONY: setup horovod try-horovod demo test test-thorough pins wheels xla gpu check bench bench-fine-tuning bench-continued docs clean
+.PHONY: setup horovod try-horovod demo test test-thorough soak mutations campaign pins wheels xla gpu check bench bench-fine-tuning bench-continued docs clean
 setup: $(READY)
 
 # A command whose output goes to the log; where it fails, the log's end is shown.
@@ -58,6 +58,23 @@ test: try-horovod
 PARTS := 1
 test-thorough: try-horovod
 	HYPOTHESIS_PROFILE=more $(TESTS) --parts $(PARTS) -m 'thorough or hypothesis'
+
+# Fuzzers, the kernels under sanitizers, for MINUTES; crashes are kept in .soak/faults, the corpus in .soak/corpus.
+MINUTES := 10
+soak: $(READY)
+	$(BIN)/python -m tests.soak.fuzz --minutes $(MINUTES)
+
+# Damaged files, kills, power cuts, disks and buckets: an hour or two. ARGUMENTS='--cases 1000 --kills 20' is shorter.
+campaign: $(READY)
+	$(BIN)/python -m tests.soak.campaign $(ARGUMENTS)
+
+# Small changes of the code, which a test near it must notice. --no-deps: of cosmic-ray only its operators are used.
+COUNT := 300
+SEED := 56
+mutations: $(READY)
+	$(BIN)/python -m pip install --quiet --no-deps cosmic-ray==8.7.0 parso==0.8.7 stevedore==5.10.0 \
+		attrs coverage==7.17.5
+	$(BIN)/python -m tests.soak.mutations --count $(COUNT) --seed $(SEED) $(ARGUMENTS)
 
 # The trainer on torch_xla on the CPU, in an environment of its own, because it needs another torch.
 xla: $(READY)
@@ -107,4 +124,4 @@ bench-continued: $(READY)
 	$(BIN)/python -m benchmarks.continued
 
 clean:
-	rm -rf $(VENV) .venv-xla build dist site *.egg-info demo-output bench-output gpu-output bertdata/_native/*.so
+	rm -rf $(VENV) .venv-xla build dist site .soak *.egg-info demo-output bench-output gpu-output bertdata/_native/*.so

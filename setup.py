@@ -1,5 +1,6 @@
 """Packages, extras and the native extension. Build requirements and tool settings are in pyproject.toml."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -92,14 +93,20 @@ def extensions():
         return []
     # A file per core at a time; the variable sets another number.
     ParallelCompile("BERTDATA_BUILD_JOBS").install()
+    # -g0: Python's own flags ask for debugging information, which takes a third of the compile time.
+    flags = [] if sys.platform == "win32" else ["-O3", "-g0", "-fvisibility=hidden"]
+    # The kernels that tests.soak.sanitized_kernels tries, with the sanitizers that the variable names.
+    sanitizers = os.environ.get("BERTDATA_SANITIZE")
+    if sanitizers:
+        flags = ["-O1", "-g1", "-fvisibility=hidden", "-fno-sanitize-recover", f"-fsanitize={sanitizers}"]
     kernels = Pybind11Extension(
         "bertdata._native._kernels",
         sorted(str(path) for path in Path("bertdata/_native").rglob("*.cpp")),
         include_dirs=["bertdata/_native"],
         depends=[str(path) for path in sorted(Path("bertdata/_native").rglob("*.h"))],
         cxx_std=17,
-        # -g0: Python's own flags ask for debugging information, which takes a third of the compile time.
-        extra_compile_args=[] if sys.platform == "win32" else ["-O3", "-g0", "-fvisibility=hidden"],
+        extra_compile_args=flags,
+        extra_link_args=[f"-fsanitize={sanitizers}"] if sanitizers else [],
         optional=True,
     )
     return [kernels]

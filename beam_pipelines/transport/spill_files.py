@@ -57,7 +57,7 @@ class SpillFiles:
             return list(values)
         storage.make_directory(self.directory)
         path = storage.join(self.directory, f"{os.urandom(12).hex()}{SUFFIX}")
-        with storage.open_output(path) as file:
+        with storage.open_output(path, flushes=False) as file:
             starts = [0]
             for value in values:
                 starts.append(starts[-1] + file.write(value))

@@ -276,10 +276,9 @@ def _matches_md5sums(manifest: Manifest, directory: str) -> bool:
         found = storage.read_bytes(storage.join(directory, MD5SUMS_NAME))
     except MissingInputError:
         return True
-    return found in (
-        manifest.md5sums(),
-        format_md5sums(manifest.listed),
-    )  # MD5SUMS may or may not have a line for the manifest
+    # Early versions wrote no line for the manifest.
+    is_early = manifest.version_2 is not None
+    return found == manifest.md5sums() or (is_early and found == format_md5sums(manifest.listed))
 
 
 def _read_kind(manifest: bytes, where: str) -> str:

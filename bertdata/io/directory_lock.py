@@ -147,7 +147,8 @@ def _try_lock(path: str, descriptor: int, shared_with: Collection[str]) -> str |
 
 def _write_owner(path: str, descriptor: int) -> None:
     """Write this process's name into the lock file, where other runs read it for their error message."""
-    if (text := _read_text(descriptor)) and not re.match(_OWNER, text):
+    text = _read_text(descriptor).strip("\0")  # after a power cut the file may hold zeros
+    if text and not re.match(_OWNER, text):
         raise DatasetError(f"{path}: is no lock of ours; remove it")
     try:
         os.ftruncate(descriptor, 0)

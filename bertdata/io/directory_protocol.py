@@ -19,6 +19,11 @@ its full contents or does not exist. What a crash leaves depends on when it happ
 - After the note: the piece and its note. The next run checks the piece against the note and keeps it.
 - After the manifest: a finished directory. The next run only removes ``unfinished/``.
 
+A power cut may also empty files that were written shortly before, because a file system may record a name
+long before the contents. The plan is forced to disk before the first piece, and all other files before the
+manifest. So a power cut before the manifest costs at most pieces that do not fit their notes, and a directory
+with a manifest is whole.
+
 A run that finds an unfinished directory with the same plan keeps the noted pieces that still fit and creates
 the rest. A directory with a different plan is refused.
 
@@ -152,7 +157,9 @@ class Commit:
         self.refuse_others()
         storage.make_directory(self.unfinished)
         self.delete_temporary_files()
-        self._write(self._plan_path, seal_json({"kind": self._kind, **self.terms}))
+        # A damaged plan would make the directory useless, so the plan is on disk before the first piece.
+        self._write(self._plan_path, seal_json({"kind": self._kind, **self.terms}), flushes=True)
+        storage.flush_directories(self.unfinished)
 
     def refuse_others(self, *, unknown: tuple[str, ...] = ()) -> None:
         """Raise DatasetError if the directory belongs to a different plan, or has no plan and holds other
@@ -241,14 +248,17 @@ class Commit:
             yield file
 
     @contextmanager
-    def open_path(self, path: str) -> Iterator[BinaryIO]:
+    def open_path(self, path: str, *, flushes: bool = False) -> Iterator[BinaryIO]:
         """Open a file of the directory for writing. The file appears when the block ends without an error.
 
         path: the file's full path.
+        flushes: force the file to disk before it appears. Pieces are not flushed one by one, because a run
+            with thousands of them would wait for the disk too long. ``finish`` flushes all. A power cut
+            before that may damage a piece, which its note then reveals.
         """
         # unfinished/ is gone if another attempt at this task has already finished the directory
         storage.make_directory(self.unfinished)
-        with storage.open_output(path, temporary=self.unfinished) as file:
+        with storage.open_output(path, temporary=self.unfinished, flushes=flushes) as file:
             yield file
 
     def write(self, name: str, data: bytes) -> None:
@@ -304,11 +314,27 @@ class Commit:
         others: further files to write before MD5SUMS, as a dict of contents by file name.
         release: False keeps ``unfinished/``, for a caller that removes it later.
         """
-        # The manifest must be the last file. Its existence means that the directory is finished.
-        for name, data in {**(others or {}), MD5SUMS_NAME: md5sums, MANIFEST_NAME: manifest}.items():
+        for name, data in {**(others or {}), MD5SUMS_NAME: md5sums}.items():
             self.write(name, data)
+        # The manifest must be the last file, on disk too. Its existence means that the directory is finished,
+        # so after a power cut all other files must be as whole as it is.
+        self._flush_files()
+        self._write(self.path(MANIFEST_NAME), manifest, flushes=True)
         if release:
             self.release()
+
+    def _flush_files(self) -> None:
+        """Force all files of the directory to disk, and their names. Most have been there for long."""
+        if storage.is_remote(self.directory):
+            return
+        names = storage.list_files(self.directory)
+        paths = [self.path(name) for name in names if not name.startswith(f"{UNFINISHED}/")]
+        for path in paths:
+            with suppress(MissingInputError):  # another attempt's temporary file
+                storage.flush_file(path)
+        for folder in {storage.get_parent(path) for path in paths}:
+            storage.flush_directory(folder)
+        storage.flush_directory(self.directory)
 
     def release(self) -> None:
         """Remove ``unfinished/``. A lock that a running process holds stays."""
@@ -372,9 +398,9 @@ class Commit:
     def _note_path(self, name: str) -> str:
         return storage.join(self.unfinished, f"{_quote_name(name)}.json")
 
-    def _write(self, path: str, data: bytes) -> None:
+    def _write(self, path: str, data: bytes, *, flushes: bool = False) -> None:
         """Write a file of the directory whose whole content is in memory."""
-        with self.open_path(path) as file:
+        with self.open_path(path, flushes=flushes) as file:
             file.write(data)
 
 

@@ -119,7 +119,7 @@ class ScratchFiles:
             path, opened = self.commit.path(name), self.commit.open(name)
         else:
             path = storage.join(self.folder, storage.get_base_name(name))
-            opened = storage.open_output(path)
+            opened = storage.open_output(path, flushes=False)
         with opened as file:
             yield ScratchSink(file, path, name)
 

@@ -3,6 +3,7 @@
 Errors of the file system are raised as StorageError or MissingInputError, with the path in the message.
 """
 
+import errno
 import io
 import os
 import re
@@ -24,6 +25,8 @@ from bertdata.io.remote import (
 Result = TypeVar("Result")
 
 _BUFFER_BYTES = 1 << 20
+_CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP)
+"""Error numbers of file systems that have no fsync."""
 _GROWING_NAME = r"[^/]+\.[0-9a-f]{16}\.tmp"
 _REQUESTS = 16
 """Number of small remote requests that run at the same time. Most of their time is spent waiting."""
@@ -166,15 +169,17 @@ class _RemoteInput(io.RawIOBase):
 
 
 @contextmanager
-def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO]:
+def open_output(path: str, *, temporary: str | None = None, flushes: bool = True) -> Iterator[BinaryIO]:
     """Open an output file that appears under its path only if the block ends without an error.
 
     A local file is written under a temporary name and renamed at the end. A remote file is first written to a
     nameless temporary file on this machine (in TMPDIR) and uploaded when it is complete. So neither a crash
-    nor a second writer of the same path can leave half a file there.
+    nor a power cut nor a second writer of the same path can leave half a file there.
 
     temporary: directory for the file under its temporary name, on the same file system. None: the path's
         directory.
+    flushes: force a local file to disk before it is renamed. False for the files of which there may be
+        thousands: those that no later run reads, and those that the caller flushes or checks later.
     """
     directory = temporary if temporary is not None else get_parent(path)
     # The temporary name is random, so that two processes that write the same path never share a temporary
@@ -189,15 +194,58 @@ def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO
             file = _create(growing)
         with _NamedOutput(file, path) as named:
             yield cast(BinaryIO, named)
+        # A file system may record a file's new name long before it writes the file's contents. After a power
+        # cut the new name would then lead to an empty file, and the old contents would be lost.
+        if flushes:
+            flush_file(growing, path)
         # A crash before this line leaves a *.tmp file and the old contents of the path. os.replace is atomic,
-        # so readers see either the old file or the whole new file. There is no fsync, because a run with
-        # thousands of small files would wait for the disk too long. After a power cut a file may therefore be
-        # empty, but its md5 in the note or manifest reveals that.
+        # so readers see either the old file or the whole new file.
         with name_path_in_errors(path):
             os.replace(_strip_scheme(growing), _strip_scheme(path))
+        if flushes:
+            flush_directory(get_parent(path))
     except BaseException:
         remove(growing, missing_ok=True)
         raise
+
+
+def flush_file(path: str, name: str | None = None) -> None:
+    """Force a local file's contents to disk (fsync), whichever process has written them.
+
+    Does nothing for a remote file, which its store keeps as soon as the upload has ended.
+
+    name: path for the error message. None: the path.
+    """
+    if is_remote(path):
+        return
+    with name_path_in_errors(name or path):
+        descriptor = os.open(_strip_scheme(path), os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in _CANNOT_FLUSH:
+                raise
+        finally:
+            os.close(descriptor)
+
+
+def flush_directory(directory: str) -> None:
+    """Force a local directory's list of names to disk (fsync), so that a power cut undoes no renaming there.
+
+    Does nothing for a remote directory, and where the file system or the rights do not allow it.
+    """
+    with suppress(StorageError, MissingInputError):
+        flush_file(directory)
+
+
+def flush_directories(directory: str) -> None:
+    """Force the names in a local directory to disk, and the names of all directories that lead to it."""
+    if is_remote(directory):
+        return
+    path = os.path.abspath(_strip_scheme(directory))
+    while path != os.path.dirname(path):
+        flush_directory(path)
+        path = os.path.dirname(path)
 
 
 def make_growing_name(name: str) -> str:
@@ -250,6 +298,7 @@ def download_copy(path: str, target: str) -> None:
         with name_path_in_errors(path):
             file_system, inner = open_file_system(path)
             file_system.get_file(inner, growing)
+        flush_file(growing, target)
         with name_path_in_errors(target):
             os.replace(growing, target)
     finally:

@@ -46,10 +46,11 @@ def open_directory(path: Path, is_same: IsSame = has_same_files) -> Iterator[Pat
         # After a power cut, the final name must never lead to empty files. So first force the contents of all
         # files and the list of their names to disk. Then rename the directory to its final name, and force
         # that name to disk.
-        for file in (*growing.iterdir(), growing):
-            _flush_to_disk(file)
+        for file in growing.rglob("*"):  # sub-directories too, whose fsync is that of their names
+            storage.flush_file(str(file), str(path))
+        storage.flush_directory(str(growing))
         _move_into_place(growing, path, is_same)
-        _flush_to_disk(path.parent)
+        storage.flush_directory(str(path.parent))
     except OSError as error:
         raise StorageError(f"{path}: cannot be written: {error}") from None
     finally:
@@ -121,12 +122,3 @@ def _find_unfinished(parent: Path) -> Path:
     if folder.is_symlink():
         raise DatasetError(f"{folder}: is a link, expected a directory of ours; remove it")
     return folder
-
-
-def _flush_to_disk(path: Path) -> None:
-    """Force a file's contents, or a directory's list of names, to disk (fsync)."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -72,7 +72,8 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
     def make(group: Group, texts: Iterator[NvidiaText]) -> Note:
         path = make_path(group)
         lengths, sentences = array("I"), array("I")
-        with commit.open_path(path) if place is None else storage.open_output(path) as file:
+        opened = commit.open_path(path) if place is None else storage.open_output(path, flushes=False)
+        with opened as file:
             sink = HashingSink(file.write)
             for text in texts:
                 for article in text.articles:

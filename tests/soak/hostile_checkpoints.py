@@ -54,10 +54,14 @@ class Ending(NamedTuple):
     fault: str
 
 
-def ran(main: Any, *words: object) -> Ending:
-    """Run a command in this process."""
+def ran(main: Any, *words: object, hears_output: bool = False) -> Ending:
+    """Run a command in this process.
+
+    hears_output: return what it prints on standard output too.
+    """
     error = io.StringIO()
-    with contextlib.redirect_stderr(error), contextlib.redirect_stdout(io.StringIO()):
+    output = error if hears_output else io.StringIO()
+    with contextlib.redirect_stderr(error), contextlib.redirect_stdout(output):
         try:
             return Ending(main(list(map(str, words))), error.getvalue(), "")
         except SystemExit as stop:

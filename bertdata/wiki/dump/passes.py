@@ -124,7 +124,7 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
             md5 = dump.md5()
             if self._settings.templates:
                 path = storage.join(directory, _TEMPLATES)
-                with storage.open_output(path) as file:
+                with storage.open_output(path, flushes=False) as file:
                     templates.write(file)
                 settings = settings._replace(templates=path)
         return settings._replace(day=self._freeze_day(report, newest)), md5

@@ -41,7 +41,7 @@ def write_templates(paths: Iterable[str], make_path: Callable[[str], str]) -> Sh
         digest = HashingSink(_discard)
         templates.write(cast(BinaryIO, digest))
         shared = SharedTemplates(path=make_path(digest.md5), md5=digest.md5)
-        with storage.open_output(shared.path) as file:
+        with storage.open_output(shared.path, flushes=False) as file:
             templates.write(file)
     return shared
 
@@ -79,7 +79,10 @@ class _LocalFile:
         if storage.is_remote(shared.path):
             self._directory = tempfile.TemporaryDirectory(prefix="bertdata-")
             self.path = str(Path(self._directory.name, storage.get_base_name(shared.path)))
-            with storage.open_input(shared.path) as remote, storage.open_output(self.path) as copy:
+            with (
+                storage.open_input(shared.path) as remote,
+                storage.open_output(self.path, flushes=False) as copy,
+            ):
                 while data := remote.read(_COPY_BYTES):
                     copy.write(data)
         if (found := compute_file_md5(self.path)) != shared.md5:

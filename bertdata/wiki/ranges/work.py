@@ -95,7 +95,7 @@ def collect_definitions(
                     pages += found.pages
                     left_out += found.left_out
                     newest = max(newest, find_newest_day(block.data)) if days else ""
-            with storage.open_output(path) as file:
+            with storage.open_output(path, flushes=False) as file:
                 templates.write(file)
     return RangeDefinitions(
         facts=reading.facts, path=path, pages=pages, left_out=tuple(left_out), newest=newest
@@ -116,7 +116,7 @@ def extract_range(
     sizes = array("Q")
     report, left_out = ExtractReport(), set[str]()
     with (
-        storage.open_output(path) as file,
+        storage.open_output(path, flushes=False) as file,
         _open_pool(settings) as pool,
         PackagePages(settings) as package,
     ):

@@ -212,7 +212,8 @@ def write_package_files(template_file: str) -> None:
         builders[kind].add(title.decode(), text.decode())
     for kind, builder in builders.items():
         for name, blob in zip(_BLOBS, builder.finish(), strict=True):
-            with storage.open_output(str(_make_blob_path(template_file, kind, name))) as file:
+            path = str(_make_blob_path(template_file, kind, name))
+            with storage.open_output(path, flushes=False) as file:
                 file.write(blob)
 
 

@@ -124,6 +124,15 @@ def test_md5sums_lists_the_lengths_behind_the_shards(dataset):
     assert names == [*shards, *(f"lengths/{shard}.u16" for shard in shards), "manifest.json"]
 
 
+def test_md5sums_that_has_lost_the_line_of_the_manifest_is_found(dataset, bertdata: Program):
+    sums = dataset / "MD5SUMS"
+    lines = sums.read_text().splitlines(keepends=True)
+    sums.write_text("".join(lines[:-1]))
+    outcome = bertdata("verify-md5", dataset)
+    assert outcome.status == 1
+    assert outcome.out.startswith(f"{sums}: differs; it does not say what manifest.json says\n")
+
+
 def without_lengths(dataset: Path) -> None:
     """Turn the dataset into one of an older version."""
     path = dataset / "manifest.json"

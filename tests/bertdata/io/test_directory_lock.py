@@ -13,7 +13,7 @@ import pytest
 
 from bertdata.errors import DatasetError, StorageError
 from bertdata.io import storage
-from bertdata.io.directory_lock import LOCK_NAME, lock_directory, remove_stale_lock
+from bertdata.io.directory_lock import LOCK_NAME, lock_directory, name_this_process, remove_stale_lock
 from tests.support.lock_holder import HOLD, holder
 from tests.support.paths import ROOT
 
@@ -113,6 +113,14 @@ def test_a_lock_file_of_a_killed_run_is_removed(folder: Path) -> None:
     (folder / LOCK_NAME).write_text("bertdata: process 1 on elsewhere\n")
     remove_stale_lock(str(folder))
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("left", [b"", bytes(34)], ids=["empty", "zeros"])
+def test_a_lock_file_that_a_power_cut_has_emptied_is_taken(folder: Path, left: bytes) -> None:
+    folder.mkdir(parents=True)
+    (folder / LOCK_NAME).write_bytes(left)
+    with lock_directory(str(folder)):
+        assert (folder / LOCK_NAME).read_text() == f"bertdata: {name_this_process()}\n"
 
 
 def test_a_strangers_file_of_that_name_is_refused_and_stays(folder: Path) -> None:

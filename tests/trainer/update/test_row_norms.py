@@ -38,16 +38,27 @@ def test_a_table_that_is_the_output_layer_too_counts_whole():
     assert tables("word_and_type_rows", True) == [types]
 
 
+PER_UPDATE = {"clipping_norm": "word_rows", "clipping": "per_update"}
+
+
 @pytest.mark.parametrize(
     ("keys", "workers", "has_them"),
     [
         ({}, 1, False),
-        ({"clipping_norm": "word_rows", "clipping": "per_update"}, 1, True),
-        ({"clipping_norm": "word_rows", "clipping": "per_update"}, 2, False),
-        ({"clipping_norm": "word_rows", "clipping": "per_update", "accumulation": 2}, 1, False),
+        (PER_UPDATE, 1, True),
+        (PER_UPDATE, 2, False),
+        ({**PER_UPDATE, "accumulation": 2}, 1, False),
         ({"clipping_norm": "word_rows", "clipping": "per_micro_batch", "accumulation": 2}, 2, True),
+        ({**PER_UPDATE, "batch_size": 4, "global_batch_size": 4}, 1, True),
+        ({**PER_UPDATE, "batch_size": 4, "global_batch_size": 8}, 1, False),
     ],
 )
 def test_rows_are_those_of_one_micro_batch(keys, workers, has_them):
     config = Config.of(**keys)
     assert has_row_norms(config, Cpu(config), workers) == has_them
+
+
+@pytest.mark.parametrize("property", ["ends_updates", "compiles"])
+def test_a_device_that_ends_updates_or_compiles_has_none(property):
+    device = SimpleNamespace(**{"ends_updates": False, "compiles": False, property: True})
+    assert not has_row_norms(Config.of(**PER_UPDATE), device, 1)
