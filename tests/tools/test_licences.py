@@ -15,7 +15,12 @@ PERMISSIVE = {
 }  # fmt: skip
 FILES_STAY_OPEN = {"certifi", "hypothesis", "orjson", "pathspec", "tqdm"}
 """Packages under the Mozilla Public License, which concerns changes of their own files alone."""
-STATED_ELSEWHERE = {"namex": "Apache-2.0", "torchao": "BSD-3-Clause"}
+STATED_ELSEWHERE = {
+    "mlcroissant": "Apache-2.0",
+    "namex": "Apache-2.0",
+    "sigstore-models": "MIT",
+    "torchao": "BSD-3-Clause",
+}
 """Packages whose metadata say nothing, with the licence in their source."""
 COPYLEFT = {"wikiextractor": {"wiki", "all", "dev"}}
 """Packages whose licence asks something of programs that use them, and the extras that install them."""
