@@ -129,7 +129,7 @@ class CacheFolder:
         except FileNotFoundError:
             return None
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        # Only the time of the last access, because readers look at the time of the last change.
+        # Only the time of the last access, because readers look at the time of the last modification.
         with suppress(OSError):
             os.utime(path, ns=(time.time_ns(), os.fstat(descriptor).st_mtime_ns))
         return descriptor

@@ -1,5 +1,6 @@
 """The cache of remote files: each is fetched once, whole or not at all, and the latest needed is dropped."""
 
+import errno
 import json
 import os
 import shutil
@@ -149,8 +150,24 @@ def test_a_copy_that_changed_since_an_earlier_run_is_fetched_again(tmp_path):
         Path(first.folder.directory, first.names[shard.path]).write_bytes(damaged)
     time.sleep(0.01)
     later = ShardCache(root, LARGE, shards)
+    time.sleep(0.05)  # a run opens its data some time before it reads them
     assert [read(later, shard) for shard in shards] == list(map(contents, shards))
     assert fetched(tmp_path) == {"part-00000": 2, "part-00001": 2}
+
+
+def test_a_copy_that_the_disk_does_not_give_back_is_fetched_again(tmp_path, monkeypatch):
+    (shard,) = make_shards(tmp_path / "store", [300])
+    root = str(tmp_path / "cache")
+    assert read(ShardCache(root, LARGE, [shard]), shard) == contents(shard)
+    time.sleep(0.01)
+    later = ShardCache(root, LARGE, [shard])
+
+    def fail(*given: object) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(shard_cache.os, "pread", fail)
+    assert read(later, shard) == contents(shard)
+    assert fetched(tmp_path) == {"part-00000": 2}
 
 
 def test_files_without_a_manifest_are_told_apart_by_their_version(tmp_path):
