@@ -327,6 +327,35 @@ def test_a_disk_that_shows_only_while_writing_that_it_is_full(tmp_path, monkeypa
     assert names(cache) == []
 
 
+def test_a_cache_that_is_removed_while_a_file_comes_is_one_error_and_leaves_nothing_open(
+    tmp_path, monkeypatch
+):
+    shards = make_shards(tmp_path / "store", [100])
+    cache = ShardCache(str(tmp_path / "cache"), LARGE, shards)
+    read_all = ShardCache._download
+
+    def remove(*given: object) -> tuple[str, int]:
+        shutil.rmtree(tmp_path / "cache")
+        return read_all(*given)
+
+    monkeypatch.setattr(ShardCache, "_download", staticmethod(remove))
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(StorageError, match=r"bertdata-cache\.lock: No such file or directory"):
+        read(cache, shards[0])
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_disk_without_room_for_the_mark_of_a_run_is_one_error(tmp_path, monkeypatch):
+    folder = CacheFolder(str(tmp_path / "cache"), "0" * 32)
+
+    def fail(*given: object) -> int:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr(folders.os, "open", fail)
+    with pytest.raises(StorageError, match=f"{tmp_path / 'cache'}: no space left on the disk"):
+        folder.use()
+
+
 def test_a_cache_that_cannot_be_made_is_one_line(tmp_path):
     shards = make_shards(tmp_path / "store", [100])
     (tmp_path / "file").touch()
