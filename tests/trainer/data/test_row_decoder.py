@@ -304,6 +304,15 @@ def test_a_file_that_cannot_be_read_for_its_md5_is_named(tmp_path):
     assert data.shards[1].path in str(errors[1])
 
 
+def test_an_unknown_error_of_one_comparison_leaves_no_file_waiting(tmp_path):
+    data = write_files(tmp_path, 2)
+    checks = FileChecks()
+    with patch("trainer.data.file_checks.compute_file_md5s", side_effect=RuntimeError("of a client")):
+        results = [checks.begin(shard) for shard in data.shards]
+        assert [result.result(timeout=60) for result in results] == [None, None]
+    checks.close()
+
+
 def test_a_file_that_is_written_to_while_it_is_open_ends_the_run(tmp_path):
     data = write_files(tmp_path, 10, examples=900)
     loader = Loader(Rows(data), form=PaddedForm(), batch_size=20, workers=2, open_files=4)

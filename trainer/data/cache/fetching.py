@@ -10,7 +10,6 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from bertdata.errors import BertDataError
 from bertdata.io.open_files import allow_open_files
 from trainer.data.cache.folder import GROWING
 from trainer.data.cache.forecast import Forecast
@@ -148,9 +147,11 @@ class Fetcher:
                 )
         except FetchingStopped:
             return True
-        except BertDataError:
-            # The worker that needs the file tries again, and reports the error.
-            self._failed.add(number)
+        except Exception:
+            # The worker that needs the file tries again, and reports the error. Here any error of a store's
+            # client would end the thread.
+            with self._changed:
+                self._failed.add(number)
             return True
         if descriptor is None:
             name = self._names[number]

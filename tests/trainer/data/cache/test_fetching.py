@@ -267,6 +267,21 @@ def test_a_file_that_another_worker_has_begun_to_fetch_does_not_make_the_threads
     os.close(begun.descriptor)
 
 
+def test_an_unknown_error_of_a_store_does_not_end_the_fetching_of_other_files(tmp_path, monkeypatch):
+    download, failures = ShardCache._download, [RuntimeError("of a client"), RuntimeError("of a client")]
+
+    def fail_twice(*given: Any) -> tuple[str, int]:
+        if failures:
+            raise failures.pop()
+        return download(*given)
+
+    monkeypatch.setattr(ShardCache, "_download", staticmethod(fail_twice))
+    fetcher, cache, _, _ = fetcher_of(tmp_path, 8, 800)
+    wait_for(lambda: len(there(cache)) == 6)
+    fetcher.close()
+    assert len(cache.folder.list_names()) == 7  # with in-use.lock: nothing is left of the others
+
+
 def test_a_file_that_cannot_be_fetched_ahead_is_the_readers_error(many, tmp_path):
     import shutil
 
