@@ -1,9 +1,8 @@
 """The plan of a rebuild: which commands make a lineage's steps again, where, and from which files."""
 
 import os
-import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -69,7 +68,6 @@ _FOLDERS = {
 
 _NAMELESS_ROLES = ("vocabulary", "abbreviations", "start")
 """Roles of sources whose file names change nothing."""
-_CODE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _RUN_DATA = {"training data": "train_data", "evaluation data": "eval_data"}
 
 
@@ -220,26 +218,33 @@ def _check_names(steps: Iterable[Step]) -> None:
 def _refuse_untrusted_code(steps: Iterable[Step], trusted: Sequence[str]) -> None:
     """Raise SettingsError if a step names code to import that the user has not named.
 
-    A record comes from others, and must not choose which code runs here.
+    A record comes from others, and must not choose which code runs here. Every name with a colon counts as
+    code, because the programs import the module before the colon, whatever its spelling.
     """
-    known = load_schema("trainer")["properties"]
     for step in steps:
-        if step.name in (PRETRAIN, FINETUNE):
-            values = [value for name, value in step.settings.items() if "pattern" in known.get(name, {})]
-        else:
-            values = [_get_objective(step)]
-        for value in values:
-            if isinstance(value, str) and _CODE.fullmatch(value) and value not in trusted:
+        for name in _list_code_names(step):
+            if isinstance(name, str) and ":" in name and name not in trusted:
                 raise SettingsError(
-                    f"{step.program}, record {step.record}: was made with the code {value}, and no file may "
-                    f"choose code to import; if you trust that code, give --trust {value}"
+                    f"{step.program}, record {step.record}: was made with the code {name}, and no file may "
+                    f"choose code to import; if you trust that code, give --trust {name}"
                 )
 
 
-def _get_objective(step: Step) -> Any:
-    """Return the name of a dataset's objective, or None for other steps."""
-    objective = step.settings.get("objective")
-    return objective.get("name") if isinstance(objective, dict) else None
+def _list_code_names(step: Step) -> Iterator[Any]:
+    """Yield each value in a step's record that its command may take for the name of code."""
+    if step.name == EXPORT:
+        yield step.settings.get("task")
+    if step.name not in (PRETRAIN, FINETUNE):
+        objective = step.settings.get("objective")
+        yield objective.get("name") if isinstance(objective, dict) else None
+        return
+    known = load_schema("trainer")["properties"]
+    # Flags are made from the settings of the run, of its model, and of every earlier part of the run.
+    history = [part.get("settings", {}) for part in step.facts.get("history", ())]
+    for settings in (step.settings, step.settings.get("model", {}), *history):
+        for key, value in settings.items():
+            if key == "objective" or "pattern" in known.get(key, {}):
+                yield value
 
 
 def _find_kept_files(lineage: Lineage) -> SourceFiles:

@@ -24,7 +24,7 @@ TRAINER = ("python", "-m", "trainer")
 _MADE_FROM_LINEAGE = (
     *("train_data", "eval_data", "start_from_ckpt", "model_config", "vocab", "plan", "dist", "world_size"),
     *("task_dir", "task_train_file", "task_eval_file", "task_predict_file", "do_predict", "steps"),
-    *("num_train_epochs", "train_tokens"),
+    *("num_train_epochs", "train_tokens", "executable_cache_dir"),
 )
 """Keys that name places, or the length of the training, whose flags are made from the lineage."""
 
@@ -195,15 +195,17 @@ def _make_key_flags(config: Mapping[str, Any], model: Mapping[str, Any]) -> list
 
     model: the model's settings. They replace the file that ``model_config`` names.
     """
+    known = load_schema("trainer")["properties"]
     keys = list_changed_keys(config)
-    keys = {name: value for name, value in keys.items() if name not in _MADE_FROM_LINEAGE}
     if config.get("model_config") is not None:
-        known = load_schema("trainer")["properties"]
         keys |= {name: value for name, value in model.items() if name in known}
-    keys |= keys.pop("device_options", {})
+    # A record comes from others. Only keys of devices may become flags here, and not --config or --objective.
+    options = dict(keys.pop("device_options", {}))
+    keys |= {name: value for name, value in options.items() if name in known["device_options"]["properties"]}
     words = ["--steps", str(config["steps"])]
     for name, value in keys.items():
-        words += _make_key_flag(name, value)
+        if name not in _MADE_FROM_LINEAGE:
+            words += _make_key_flag(name, value)
     return words
 
 
@@ -228,5 +230,7 @@ def make_export_command(step: Step, places: Places, output: str) -> Command:
     words = [*TRAINER, "convert", _find_start(source, places), output, "--to", str(step.settings["to"])]
     if not step.settings["moments"]:
         words.append("--without-moments")
-
+    task = step.settings.get("task")
+    if isinstance(task, str) and ":" in task:  # convert imports a user's task only if its flag names it
+        words += make_option("--task", task)
     return Command(words=tuple(words), step=step, output=output, done=storage.join(output, LINEAGE_NAME))
