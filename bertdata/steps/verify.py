@@ -70,7 +70,8 @@ def verify(
         return _verify_md5s(found, table, content, anywhere, chain, sources, processes, progress)
     signed = check_signature(found, key, convert_optional_path(signature))
     report = Report(path=found)
-    if table is not None or lists_md5s(found):
+    # Checks that the user asked for are made, so that a directory without md5s is an error and no silent yes.
+    if table is not None or content or chain or lists_md5s(found):
         report = _verify_md5s(found, table, content, anywhere, chain, sources, processes, progress)
     return replace(report, findings=(*signed.findings, *report.findings), signature=signed.summary)
 
