@@ -125,8 +125,9 @@ def _find_directory_of(path: str) -> str:
     directory = path
     for _ in range(_MOST_FOLDERS):
         directory = storage.get_parent(directory)
-        records = (LINEAGE_NAME, MANIFEST_NAME, STATE_NAME)
-        if any(storage.exists(storage.join(directory, name)) for name in records):
+        if any(storage.exists(storage.join(directory, name)) for name in (MANIFEST_NAME, STATE_NAME)):
+            return directory
+        if read_export_record(directory) is not None:  # not the lineage.json of another program
             return directory
     raise ManifestError(f"{path}: has no record of how it was made; {_EXPECTED}")
 

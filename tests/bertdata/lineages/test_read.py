@@ -112,6 +112,13 @@ def test_of_a_single_file_only_that_file_is_an_output(made, name):
     assert [file.md5 for file in result.outputs] == [compute_md5(made / name)]
 
 
+def test_a_lineage_file_of_another_program_does_not_end_the_search_for_a_record(place):
+    (place / "lineage.json").write_text("{}", encoding="utf-8")
+    (place / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(ManifestError, match="notes.txt: has no record of how it was made"):
+        read_lineage(str(place / "notes.txt"))
+
+
 def test_a_directory_of_several_datasets_shows_all_of_them(made):
     lineage = read_lineage(str(made))
     assert {Path(step.path).name for step in lineage.results} == {"articles", "parts", "shards", "packed"}
