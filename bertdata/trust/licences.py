@@ -7,6 +7,7 @@ licence.
 """
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from bertdata.lineages.step import EXTRACT, SEGMENT, Lineage
@@ -57,7 +58,9 @@ def find_languages(lineage: Lineage) -> list[str]:
             code, variant = match.groups()
             found.append(_LANGUAGES.get(f"{code}{variant}", code))
     for step in lineage.list_steps():
-        settings = step.settings if step.name == SEGMENT else step.settings.get("text", {})
+        settings = step.settings if step.name == SEGMENT else step.settings.get("text")
+        if not isinstance(settings, Mapping):
+            continue
         language = settings.get("language")
         found += [] if language is None else [language]
         found += settings.get("keep_languages") or []
