@@ -23,7 +23,7 @@ from bertdata.lineages.commands.data_commands import (
     make_vocabulary_words,
 )
 from bertdata.lineages.commands.run_commands import list_datasets, make_export_command, make_run_commands
-from bertdata.lineages.run_state import FROM_PHASE_1
+from bertdata.lineages.run_state import CHECKPOINTS, FROM_PHASE_1
 from bertdata.lineages.sources import NeededFile, SourceFiles, find_source_files, list_needed_files
 from bertdata.lineages.step import (
     BINARISE,
@@ -40,6 +40,7 @@ from bertdata.lineages.step import (
     Lineage,
     Step,
 )
+from bertdata.tokens.training.manifest import make_manifest_path
 from schemas import load_schema
 
 _MAKERS = {
@@ -191,7 +192,7 @@ def _make_commands(step: Step, places: Places) -> Iterable[Command]:
     if step.name == EXPORT:
         return [make_export_command(step, places, output)]
     words = _MAKERS[step.name](step, places, output)
-    done = f"{output}.manifest.json" if step.name == TRAIN_VOCAB else ""
+    done = make_manifest_path(output) if step.name == TRAIN_VOCAB else ""
     return [Command(words=tuple(words), step=step, output=output, done=done)]
 
 
@@ -262,7 +263,7 @@ def _list_directories(path: str) -> list[str]:
     """Return the directory of an artefact and, for a checkpoint, that of its run."""
     directory = path if storage.is_directory(path) else storage.get_parent(path)
     above = storage.get_parent(directory)
-    is_checkpoint = storage.get_base_name(above) == "checkpoints"
+    is_checkpoint = storage.get_base_name(above) == CHECKPOINTS
     return [directory, storage.get_parent(above)] if is_checkpoint else [directory]
 
 
