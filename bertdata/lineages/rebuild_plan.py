@@ -197,8 +197,15 @@ def _make_commands(step: Step, places: Places) -> Iterable[Command]:
 
 
 def _refuse_gaps(steps: Sequence[Step]) -> None:
-    """Raise ManifestError for the first input that leads neither to a step nor to a source."""
+    """Raise ManifestError for the first input that leads neither to a step nor to a source.
+
+    A training step without files is refused too. Nothing of it could be compared, and it would count as equal.
+    """
     for step in steps:
+        if step.name in (PRETRAIN, FINETUNE) and not step.outputs:
+            raise ManifestError(
+                f"{step.program}, record {step.record}: lists no file that it wrote, expected weights"
+            )
         for one in step.inputs:
             is_generated = step.settings.get("generated_data") and one.role == "training data"
             if one.made_by is None and not one.source and not is_generated:

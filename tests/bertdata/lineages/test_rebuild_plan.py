@@ -1,10 +1,11 @@
 """The plan of a rebuild: no record chooses code to import, or a place on this machine."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from bertdata.errors import SettingsError
+from bertdata.errors import ManifestError, SettingsError
 from bertdata.lineages.commands.command import Places
 from bertdata.lineages.commands.run_commands import make_export_command, make_run_commands
 from bertdata.lineages.rebuild_plan import plan_rebuild
@@ -42,6 +43,12 @@ def test_trusted_code_is_named_again():
     step = make_step(PRETRAIN, {"steps": 2, "optimiser": "mine:ADAM", "model": {}})
     plan = plan_rebuild(Lineage(path="", results=(step,)), [], "again", ["mine:ADAM"])
     assert plan.commands[0].words[-2:] == ("--optimiser", "mine:ADAM")
+
+
+def test_a_run_without_files_is_not_rebuilt_and_called_equal():
+    step = replace(make_step(PRETRAIN, {"steps": 2, "model": {}}), outputs=())
+    with pytest.raises(ManifestError, match="lists no file that it wrote"):
+        plan_rebuild(Lineage(path="", results=(step,)), [], "again")
 
 
 def test_only_keys_of_devices_become_flags_of_the_device_options():
