@@ -233,4 +233,7 @@ def make_export_command(step: Step, places: Places, output: str) -> Command:
     task = step.settings.get("task")
     if isinstance(task, str) and ":" in task:  # convert imports a user's task only if its flag names it
         words += make_option("--task", task)
+    lower_case = step.settings.get("lower_case")
+    if lower_case is not None:
+        words.append("--lower-case" if lower_case else "--no-lower-case")
     return Command(words=tuple(words), step=step, output=output, done=storage.join(output, LINEAGE_NAME))

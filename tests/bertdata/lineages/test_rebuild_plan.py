@@ -58,12 +58,21 @@ def test_only_keys_of_devices_become_flags_of_the_device_options():
     assert command.words[3:] == ("pretrain", "--output-dir", "again", "--steps", "2", "--attention", "math")
 
 
-def test_an_export_of_a_users_task_names_it_again():
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"task": "mine:Task"}, ("--task", "mine:Task")),
+        ({"task": "squad"}, ("--to", "huggingface")),
+        ({"lower_case": False}, ("--to", "huggingface", "--no-lower-case")),
+        ({"lower_case": True}, ("--to", "huggingface", "--lower-case")),
+    ],
+)
+def test_an_export_names_the_task_of_a_user_and_the_casing_again(setting, words):
     step = Step(
         name=EXPORT,
         record="2" * 32,
-        settings={"to": "huggingface", "moments": True, "task": "mine:Task"},
+        settings={"to": "huggingface", "moments": True, **setting},
         inputs=(Input(role="checkpoint", made_by=make_step(PRETRAIN, {})),),
     )
     command = make_export_command(step, Places({"1" * 32: "run"}, {}, {}), "model")
-    assert command.words[-2:] == ("--task", "mine:Task")
+    assert command.words[-len(words) :] == words

@@ -1,5 +1,6 @@
 """Conversions over an earlier conversion (--overwrite): what is replaced, kept and refused."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,14 @@ def test_another_vocabulary_of_the_same_size_replaces_the_earlier_one(source, tm
     other.write_text(text.replace("word1\n", "werd1\n"), encoding="utf-8")
     convert(str(source), str(target), to=to, vocab=str(other), overwrite=True)
     assert "werd1" in (target / "vocab.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("to", FORMS)
+def test_the_record_says_a_casing_that_was_asked_for(source, tmp_path, to):
+    target = tmp_path / "form"
+    convert(str(source), str(target), to=to, lower_case=False)
+    record = json.loads((target / "lineage.json").read_text(encoding="utf-8"))
+    assert record["settings"]["lower_case"] is False
 
 
 @pytest.mark.parametrize("to", FORMS)
