@@ -48,7 +48,7 @@ def verify(
     chain: also check the manifests of the data that the dataset was made from, back to the dump.
     source: with chain, directories of parts or articles, or the dump, whose files are checked too.
     public_key: PEM file with a public key. The directory's signature is then checked too. A directory without
-        md5s, such as a run or an exported model, needs a signature.
+        manifest, such as a run or an exported model, needs a signature.
     signature: with public_key, the file with the signature. None: ``model.sig`` in the directory.
     objective: name of a user-defined objective that the examples have.
     workers: number of processes that compute checksums for a table. None: one per core.
