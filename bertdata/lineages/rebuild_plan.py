@@ -199,7 +199,7 @@ def _make_commands(step: Step, places: Places) -> Iterable[Command]:
 def _refuse_gaps(steps: Sequence[Step]) -> None:
     """Raise ManifestError for the first input that leads neither to a step nor to a source.
 
-    A training step without files is refused too. Nothing of it could be compared, and it would count as equal.
+    A training step without files is refused too. Nothing of it could be compared, so it would count as equal.
     """
     for step in steps:
         if step.name in (PRETRAIN, FINETUNE) and not step.outputs:

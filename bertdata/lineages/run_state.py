@@ -20,6 +20,7 @@ NEW, FROM_WEIGHTS, FROM_PHASE_1 = "new", "weights", "phase 2"
 with the weights and moments of phase 1 in the same directory.
 """
 
+
 def compute_state_md5(values: Mapping[str, Any]) -> str:
     """Return the md5 of a state's values. state.json contains both the values and this md5."""
     return md5(json.dumps(values, sort_keys=True).encode(), usedforsecurity=False).hexdigest()

@@ -281,8 +281,8 @@ def clean_up_checkpoints(output_dir: str, after: int | None = None) -> None:
 def _is_same_checkpoint(one: Path, other: Path) -> bool:
     """Return whether both checkpoints are complete and equal.
 
-    state.json has the md5s of the tensors, so that only their sizes are compared here. Of small files, such as
-    a vocabulary, all bytes are compared.
+    state.json has the md5s of the tensors, so that only their sizes are compared here. Of small files, such
+    as a vocabulary, all bytes are compared.
     """
     sizes, others = ({path.name: path.stat().st_size for path in folder.iterdir()} for folder in (one, other))
     small = [name for name in sizes if not name.endswith(".safetensors")]

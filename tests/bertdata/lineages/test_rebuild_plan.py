@@ -53,7 +53,9 @@ def test_a_run_without_files_is_not_rebuilt_and_called_equal():
 
 def test_only_keys_of_devices_become_flags_of_the_device_options():
     options = {"attention": "math", "config": "model/keys.json", "objective": "mine:TASK"}
-    step = make_step(PRETRAIN, {"steps": 2, "device_options": options, "cache_dir": "/else/where", "model": {}})
+    step = make_step(
+        PRETRAIN, {"steps": 2, "device_options": options, "cache_dir": "/else/where", "model": {}}
+    )
     [command] = make_run_commands(step, Places({}, {}, {}), "again")
     assert command.words[3:] == ("pretrain", "--output-dir", "again", "--steps", "2", "--attention", "math")
 
