@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from bertdata.errors import ManifestError
 from bertdata.io import storage
@@ -109,6 +110,16 @@ def expect_input(step: Step, *roles: str) -> Input:
     if found is None:
         raise ManifestError(f"{step.program}, record {step.record}: names no {' or '.join(roles)}")
     return found
+
+
+def expect_setting(step: Step, name: str) -> Any:
+    """Return a setting of a step.
+
+    Raises ManifestError if the step's record lacks it.
+    """
+    if name not in step.settings:
+        raise ManifestError(f"{step.program}, record {step.record}: lacks the setting {name}")
+    return step.settings[name]
 
 
 def make_flag(name: str) -> str:

@@ -12,7 +12,14 @@ from typing import Any
 from bertdata.dataset.mixture.weights import split_weighted
 from bertdata.errors import SettingsError
 from bertdata.io import storage
-from bertdata.lineages.commands.command import Command, Places, TrainingCommand, make_flag, make_option
+from bertdata.lineages.commands.command import (
+    Command,
+    Places,
+    TrainingCommand,
+    expect_setting,
+    make_flag,
+    make_option,
+)
 from bertdata.lineages.exported_model import LINEAGE_NAME
 from bertdata.lineages.run_state import CHECKPOINTS, FROM_PHASE_1, NEW, STATE_NAME
 from bertdata.lineages.shown_settings import list_changed_keys
@@ -61,6 +68,7 @@ def make_run_commands(step: Step, places: Places, output: str) -> Iterator[Comma
     Raises SettingsError if the run cannot be made again, for example because its start is not known.
     """
     command = "finetune" if step.name == FINETUNE else "pretrain"
+    expect_setting(step, "steps")
     first = 0
     for part in _list_parts(step):
         words = [*TRAINER, command, *_make_data_flags(step, places, part.config), "--output-dir", output]
@@ -222,13 +230,21 @@ def _make_key_flag(name: str, value: Any) -> Sequence[str]:
 def make_export_command(step: Step, places: Places, output: str) -> Command:
     """Return the command that exports a model again.
 
-    Raises SettingsError if the checkpoint that was exported is not known.
+    Raises SettingsError if the checkpoint that was exported is not known, and ManifestError if the record
+    lacks a setting.
     """
     source = step.inputs[0]
     if source.made_by is None and not source.source:
         raise SettingsError(f"{step.program}, record {step.record}: {source.remark}")
-    words = [*TRAINER, "convert", _find_start(source, places), output, "--to", str(step.settings["to"])]
-    if not step.settings["moments"]:
+    words = [
+        *TRAINER,
+        "convert",
+        _find_start(source, places),
+        output,
+        "--to",
+        str(expect_setting(step, "to")),
+    ]
+    if not expect_setting(step, "moments"):
         words.append("--without-moments")
     task = step.settings.get("task")
     if isinstance(task, str) and ":" in task:  # convert imports a user's task only if its flag names it

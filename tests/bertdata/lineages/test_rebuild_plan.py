@@ -45,6 +45,19 @@ def test_trusted_code_is_named_again():
     assert plan.commands[0].words[-2:] == ("--optimiser", "mine:ADAM")
 
 
+@pytest.mark.parametrize(
+    ("name", "settings", "lacks"),
+    [(PRETRAIN, {"model": {}}, "steps"), (EXPORT, {"to": "tf1"}, "moments"), (EXPORT, {}, "to")],
+)
+def test_a_setting_that_a_record_lacks_is_named(name, settings, lacks):
+    made = make_step(PRETRAIN, {"steps": 2, "model": {}})
+    step = replace(make_step(name, settings), record="2" * 32)
+    if name == EXPORT:
+        step = replace(step, inputs=(Input(role="checkpoint", made_by=made),))
+    with pytest.raises(ManifestError, match=f"lacks the setting {lacks}$"):
+        plan_rebuild(Lineage(path="", results=(step,)), [], "again")
+
+
 def test_a_run_without_files_is_not_rebuilt_and_called_equal():
     step = replace(make_step(PRETRAIN, {"steps": 2, "model": {}}), outputs=())
     with pytest.raises(ManifestError, match="lists no file that it wrote"):
