@@ -35,10 +35,13 @@ class Command:
         """
         return self.words
 
-    def __str__(self) -> str:
-        """Return the command as a line for a shell."""
+    def format_line(self, made: int = 0) -> str:
+        """Return the command as a line for a shell. The argument is that of ``list_words``."""
         variables = [f"{name}={shlex.quote(value)}" for name, value in self.environment.items()]
-        return " ".join([*variables, shlex.join(self.list_words())])
+        return " ".join([*variables, shlex.join(self.list_words(made))])
+
+    def __str__(self) -> str:
+        return self.format_line()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

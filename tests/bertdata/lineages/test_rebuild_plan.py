@@ -58,6 +58,13 @@ def test_a_setting_that_a_record_lacks_is_named(name, settings, lacks):
         plan_rebuild(Lineage(path="", results=(step,)), [], "again")
 
 
+def test_an_interrupted_training_is_printed_as_it_goes_on():
+    step = make_step(PRETRAIN, {"steps": 2, "model": {}})
+    [command] = make_run_commands(step, Places({}, {}, {}), "a b")
+    assert str(command) == "python -m trainer pretrain --output-dir 'a b' --steps 2"
+    assert command.format_line(made=1) == f"{command} --resume"
+
+
 def test_a_run_without_files_is_not_rebuilt_and_called_equal():
     step = replace(make_step(PRETRAIN, {"steps": 2, "model": {}}), outputs=())
     with pytest.raises(ManifestError, match="lists no file that it wrote"):
