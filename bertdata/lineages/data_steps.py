@@ -40,6 +40,10 @@ from bertdata.wiki.articles.manifest import ArticlesManifest
 FEATURE_OBJECTIVES = ("squad", "classification", "regression")
 """Objectives of examples that the trainer makes from the labelled data of a fine-tuning task."""
 
+_MOST_NESTED = 20
+"""Largest number of steps on data that follow one another. The longest chain of the commands has five or six:
+extract, segment, create, pack, convert. More are in files that were made to exhaust the memory.
+"""
 _NO_MANIFEST = "no manifest was beside these files when they were read, so they count as the user's own"
 _OWN_VOCABULARY = "no manifest says how it was trained, so it counts as the user's own"
 
@@ -80,9 +84,23 @@ class _DataSteps:
 
     def __init__(self, documents: Documents, directory: str) -> None:
         self._documents, self._directory = documents, directory
+        self._depth = 0
 
     def make(self, data: bytes, where: str, directory: str = "") -> Step:
-        """Return the step that wrote a manifest, with all steps before it."""
+        """Return the step that wrote a manifest, with all steps before it.
+
+        Raises ManifestError if more than _MOST_NESTED manifests cite one another.
+        """
+        if self._depth >= _MOST_NESTED:
+            raise ManifestError(f"{where}: more than {_MOST_NESTED} steps follow one another")
+        self._depth += 1
+        try:
+            return self._make(data, where, directory)
+        finally:
+            self._depth -= 1
+
+    def _make(self, data: bytes, where: str, directory: str) -> Step:
+        """Return the step that wrote a manifest, by the kind of the manifest."""
         manifest, record = parse_any_manifest(data, where), compute_md5(data)
         if isinstance(manifest, Manifest):
             return self._make_dataset_step(manifest, record, directory)

@@ -5,13 +5,19 @@ what the step wrote: in the folder ``sources/`` of a dataset, of a directory of 
 file ``lineage.json`` of an exported model. The steps can therefore be followed after the data have moved.
 """
 
+import re
 from collections.abc import Mapping
 
+from bertdata.errors import ManifestError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_md5
+from bertdata.io.manifest_file import parse_json
 
 SOURCES = "sources"
 """Folder with the copies of the records of earlier steps."""
+
+_NAMED_BY_MD5 = re.compile(r"([0-9a-f]{32})\.json")
+"""File name of a copy in the ``sources/`` of a run, which tells the md5 that the copy must have."""
 
 
 class Documents:
@@ -24,6 +30,7 @@ class Documents:
         self._found: dict[str, bytes] = {}
         self.paths: dict[str, str] = {}
         self._directories: set[str] = set()
+        self._copies: dict[str, str] = {}
 
     def add(self, data: bytes, path: str = "") -> str:
         """Add a record and return its md5.
@@ -44,17 +51,33 @@ class Documents:
             self.add(text.encode(), path)
 
     def add_directory(self, directory: str) -> None:
-        """Add every record in the folder ``sources/`` of a directory. Nothing happens without the folder."""
+        """Add every record in the folder ``sources/`` of a directory. Nothing happens without the folder.
+
+        Files that are no JSON objects are left out. They are no records, or damaged ones.
+        """
         if directory in self._directories:
             return
         self._directories.add(directory)
         folder = storage.join(directory, SOURCES)
         for name in storage.list_files(folder):
             if name.endswith(".json"):
-                path = storage.join(folder, name)
-                data = storage.read_if_present(path)
-                if data is not None:
-                    self.add(data, path)
+                self._add_copy(storage.join(folder, name), name)
+
+    def _add_copy(self, path: str, name: str) -> None:
+        """Add the record in a file of a folder ``sources/``.
+
+        name: name of the file in the folder.
+        """
+        if (match := _NAMED_BY_MD5.fullmatch(name)) is not None:
+            self._copies[match[1]] = path
+        data = storage.read_if_present(path)
+        if data is None:
+            return
+        try:
+            parse_json(data, path)
+        except ManifestError:
+            return
+        self.add(data, path)
 
     def find(self, md5: str) -> bytes | None:
         """Return the record with this md5, or None if it is not at hand."""
@@ -68,6 +91,7 @@ class Documents:
         what: name of the record, such as "the manifest of the parts".
         copy: path of the file that should hold the copy, if its name does not follow from the md5.
         """
+        copy = copy or self._copies.get(md5, "")
         data = storage.read_if_present(copy) if copy else None
         if data is None:
             return f"{what}, md5 {md5}, is not at hand", False

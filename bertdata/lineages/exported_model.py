@@ -134,9 +134,9 @@ def _make_source_input(
     if data is None:
         remark, _ = documents.explain_absence(source, "the record of the checkpoint")
         return Input(role=role, record=source, remark=remark, is_fault=True)
-    if (found := make_weights_input(data, source)) is not None:
-        return Input(role=role, files=found.files, record=source, source=True, remark=found.remark)
     try:
+        if (found := make_weights_input(data, source)) is not None:
+            return Input(role=role, files=found.files, record=source, source=True, remark=found.remark)
         step = follow(data, documents.paths[source])
     except ManifestError as error:
         return Input(role=role, record=source, remark=str(error), is_fault=True)

@@ -12,7 +12,7 @@ from bertdata.lineages.any_step import StepMaker
 from bertdata.lineages.documents import Documents
 from bertdata.lineages.exported_model import LINEAGE_NAME, read_export_record
 from bertdata.lineages.run_state import CHECKPOINTS, STATE_NAME, parse_run_state
-from bertdata.lineages.step import Input, Lineage, Step
+from bertdata.lineages.step import Lineage, Step
 from bertdata.tokens.training.manifest import make_manifest_path
 
 _MOST_FOLDERS = 3
@@ -125,8 +125,9 @@ def _find_directory_of(path: str) -> str:
     directory = path
     for _ in range(_MOST_FOLDERS):
         directory = storage.get_parent(directory)
-        records = (LINEAGE_NAME, MANIFEST_NAME, STATE_NAME)
-        if any(storage.exists(storage.join(directory, name)) for name in records):
+        if any(storage.exists(storage.join(directory, name)) for name in (MANIFEST_NAME, STATE_NAME)):
+            return directory
+        if read_export_record(directory) is not None:  # not the lineage.json of another program
             return directory
     raise ManifestError(f"{path}: has no record of how it was made; {_EXPECTED}")
 
@@ -140,8 +141,3 @@ def _narrow_to_file(step: Step, name: str, path: str) -> Step:
     if not chosen:
         raise ManifestError(f"{path}: is not listed by the record of the directory {step.path}")
     return replace(step, path=path, outputs=chosen)
-
-
-def list_sources(lineage: Lineage) -> list[Input]:
-    """Return the inputs with which the lineage begins: the dump and files of the user."""
-    return [one for step in lineage.list_steps() for one in step.inputs if one.source]

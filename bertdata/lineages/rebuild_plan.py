@@ -1,9 +1,8 @@
 """The plan of a rebuild: which commands make a lineage's steps again, where, and from which files."""
 
 import os
-import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -24,7 +23,7 @@ from bertdata.lineages.commands.data_commands import (
     make_vocabulary_words,
 )
 from bertdata.lineages.commands.run_commands import list_datasets, make_export_command, make_run_commands
-from bertdata.lineages.run_state import FROM_PHASE_1
+from bertdata.lineages.run_state import CHECKPOINTS, FROM_PHASE_1
 from bertdata.lineages.sources import NeededFile, SourceFiles, find_source_files, list_needed_files
 from bertdata.lineages.step import (
     BINARISE,
@@ -41,6 +40,7 @@ from bertdata.lineages.step import (
     Lineage,
     Step,
 )
+from bertdata.tokens.training.manifest import make_manifest_path
 from schemas import load_schema
 
 _MAKERS = {
@@ -69,7 +69,6 @@ _FOLDERS = {
 
 _NAMELESS_ROLES = ("vocabulary", "abbreviations", "start")
 """Roles of sources whose file names change nothing."""
-_CODE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _RUN_DATA = {"training data": "train_data", "evaluation data": "eval_data"}
 
 
@@ -193,13 +192,20 @@ def _make_commands(step: Step, places: Places) -> Iterable[Command]:
     if step.name == EXPORT:
         return [make_export_command(step, places, output)]
     words = _MAKERS[step.name](step, places, output)
-    done = f"{output}.manifest.json" if step.name == TRAIN_VOCAB else ""
+    done = make_manifest_path(output) if step.name == TRAIN_VOCAB else ""
     return [Command(words=tuple(words), step=step, output=output, done=done)]
 
 
 def _refuse_gaps(steps: Sequence[Step]) -> None:
-    """Raise ManifestError for the first input that leads neither to a step nor to a source."""
+    """Raise ManifestError for the first input that leads neither to a step nor to a source.
+
+    A training step without files is refused too. Nothing of it could be compared, so it would count as equal.
+    """
     for step in steps:
+        if step.name in (PRETRAIN, FINETUNE) and not step.outputs:
+            raise ManifestError(
+                f"{step.program}, record {step.record}: lists no file that it wrote, expected weights"
+            )
         for one in step.inputs:
             is_generated = step.settings.get("generated_data") and one.role == "training data"
             if one.made_by is None and not one.source and not is_generated:
@@ -220,26 +226,33 @@ def _check_names(steps: Iterable[Step]) -> None:
 def _refuse_untrusted_code(steps: Iterable[Step], trusted: Sequence[str]) -> None:
     """Raise SettingsError if a step names code to import that the user has not named.
 
-    A record comes from others, and must not choose which code runs here.
+    A record comes from others, and must not choose which code runs here. Every name with a colon counts as
+    code, because the programs import the module before the colon, whatever its spelling.
     """
-    known = load_schema("trainer")["properties"]
     for step in steps:
-        if step.name in (PRETRAIN, FINETUNE):
-            values = [value for name, value in step.settings.items() if "pattern" in known.get(name, {})]
-        else:
-            values = [_get_objective(step)]
-        for value in values:
-            if isinstance(value, str) and _CODE.fullmatch(value) and value not in trusted:
+        for name in _list_code_names(step):
+            if isinstance(name, str) and ":" in name and name not in trusted:
                 raise SettingsError(
-                    f"{step.program}, record {step.record}: was made with the code {value}, and no file may "
-                    f"choose code to import; if you trust that code, give --trust {value}"
+                    f"{step.program}, record {step.record}: was made with the code {name}, and no file may "
+                    f"choose code to import; if you trust that code, give --trust {name}"
                 )
 
 
-def _get_objective(step: Step) -> Any:
-    """Return the name of a dataset's objective, or None for other steps."""
-    objective = step.settings.get("objective")
-    return objective.get("name") if isinstance(objective, dict) else None
+def _list_code_names(step: Step) -> Iterator[Any]:
+    """Yield each value in a step's record that its command may take for the name of code."""
+    if step.name == EXPORT:
+        yield step.settings.get("task")
+    if step.name not in (PRETRAIN, FINETUNE):
+        objective = step.settings.get("objective")
+        yield objective.get("name") if isinstance(objective, dict) else None
+        return
+    known = load_schema("trainer")["properties"]
+    # Flags are made from the settings of the run, of its model, and of every earlier part of the run.
+    history = [part.get("settings", {}) for part in step.facts.get("history", ())]
+    for settings in (step.settings, step.settings.get("model", {}), *history):
+        for key, value in settings.items():
+            if key == "objective" or "pattern" in known.get(key, {}):
+                yield value
 
 
 def _find_kept_files(lineage: Lineage) -> SourceFiles:
@@ -257,7 +270,7 @@ def _list_directories(path: str) -> list[str]:
     """Return the directory of an artefact and, for a checkpoint, that of its run."""
     directory = path if storage.is_directory(path) else storage.get_parent(path)
     above = storage.get_parent(directory)
-    is_checkpoint = storage.get_base_name(above) == "checkpoints"
+    is_checkpoint = storage.get_base_name(above) == CHECKPOINTS
     return [directory, storage.get_parent(above)] if is_checkpoint else [directory]
 
 

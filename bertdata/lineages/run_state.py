@@ -7,6 +7,8 @@ from typing import Any
 
 from bertdata.errors import ManifestError
 from bertdata.io.manifest_file import parse_json
+from schemas import load_schema
+from schemas.faults import first_fault
 
 STATE_FORMAT = "bertdata checkpoint 1"
 STATE_NAME = "state.json"
@@ -17,20 +19,6 @@ NEW, FROM_WEIGHTS, FROM_PHASE_1 = "new", "weights", "phase 2"
 """Values of ``started`` in a state: the phase began with random weights, with the weights of a checkpoint, or
 with the weights and moments of phase 1 in the same directory.
 """
-
-_TYPES: Mapping[str, type | tuple[type, ...]] = {
-    "config": dict,
-    "model": dict,
-    "files": dict,
-    "versions": list,
-    "sources": dict,
-    "history": list,
-    "started": str,
-    "step": int,
-    "phase": int,
-    "phase_start": int,
-}
-"""Types of the fields that a lineage reads, where a state has them."""
 
 
 def compute_state_md5(values: Mapping[str, Any]) -> str:
@@ -58,9 +46,12 @@ def parse_run_state(data: bytes, where: str) -> dict[str, Any]:
             f"expected {STATE_FORMAT!r}, {compute_state_md5(values)}"
         )
     del values["format"]
-    for name, kind in _TYPES.items():
-        if name in values and not isinstance(values[name], kind):
-            raise ManifestError(f"{where}: {name} is {values[name]!r:.80}, expected {kind}")
     if "config" not in values or "files" not in values:
         raise ManifestError(f"{where}: lacks config or files")
+    # Fields of other versions are accepted, and fields of this version may be absent.
+    schema = load_schema("checkpoint")
+    known = {name: value for name, value in values.items() if name in schema["properties"]}
+    fault = first_fault(known, {**schema, "required": []})
+    if fault is not None:
+        raise ManifestError(f"{where}: {'/'.join(map(str, fault.path))}: {fault.message[:1_000]}")
     return values

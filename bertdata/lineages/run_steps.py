@@ -44,7 +44,7 @@ def make_run_step(
     """
     state = parse_run_state(data, where)
     config = state["config"]
-    is_named = "sources" in state
+    is_named = state.get("sources") is not None
     if not is_named:
         state["sources"] = {key: _find_data_in_place(state, key, documents, run) for key in _ROLES}
     inputs = [one for key in _ROLES for one in _make_data_inputs(state, key, documents, follow, is_named)]

@@ -17,7 +17,7 @@ _PLACES = (
         "checkpoint_every",
         "checkpoint_signal",
     ),
-    *("save_plan", "profile"),
+    *("save_plan", "profile", "cache_dir", "cache_size"),
 )
 """Keys of the trainer's configuration that decide when and where something is written, but no weights."""
 _SECTIONS_OF_LOGS = ("reports", "loggers")

@@ -1,6 +1,6 @@
 """The data model of a lineage: steps, the files that they read and wrote, and how the steps are connected."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,6 @@ FEATURES = "features"
 PRETRAIN = "pretrain"
 FINETUNE = "finetune"
 EXPORT = "export"
-WEIGHTS = "weights"
 STEP_NAMES = {
     EXTRACT: "bertdata extract",
     SEGMENT: "bertdata segment",
@@ -32,7 +31,6 @@ STEP_NAMES = {
     PRETRAIN: "python -m trainer pretrain",
     FINETUNE: "python -m trainer finetune",
     EXPORT: "python -m trainer convert",
-    WEIGHTS: "another program",
 }
 """The program that makes a step, by the step's name."""
 
@@ -199,11 +197,3 @@ def compute_files_md5(files: Sequence[LineageFile]) -> str:
     """Return one md5 for several files: the md5 of the list that md5sum prints for them, sorted by name."""
     lines = sorted((file.name, file.md5 or "-") for file in files)
     return compute_md5("".join(format_md5sum_line(md5, name) for name, md5 in lines).encode())
-
-
-def iterate_inputs(step: Step) -> Iterator[tuple[Step, Input]]:
-    """Yield the inputs of a step and of all earlier steps, each with the step that read it."""
-    for one in step.inputs:
-        if one.made_by is not None:
-            yield from iterate_inputs(one.made_by)
-        yield step, one

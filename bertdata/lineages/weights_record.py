@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from bertdata.errors import ManifestError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_file_md5
 from bertdata.io.manifest_file import dump_json, parse_json
@@ -27,9 +28,14 @@ def make_weights_input(data: bytes, record: str) -> Input | None:
     """Return the input that a record of weights describes, or None if the data are another kind of record.
 
     record: md5 of the data.
+
+    Raises ManifestError for a damaged record.
     """
     value = parse_json(data, record)
     if value.get("format") != WEIGHTS_FORMAT:
         return None
-    files = tuple(LineageFile(**entry) for entry in value["files"])
+    try:
+        files = tuple(LineageFile(**entry) for entry in value["files"])
+    except (KeyError, TypeError):
+        raise ManifestError(f"{record}: is damaged, expected the names, sizes and md5s of weights") from None
     return Input(role="start", files=files, record=record, source=True, remark=_REMARK)

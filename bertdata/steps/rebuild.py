@@ -123,14 +123,14 @@ def _run_command(command: Command, tell: Tell) -> None:
         updates = _count_updates(command)
         if updates >= command.last:
             return
-    words = command.list_words(updates)
-    tell(f"$ {command}")
+    words, line = command.list_words(updates), command.format_line(updates)
+    tell(f"$ {line}")
     differing = describe_versions(command.step, _find_versions())
     if differing:
         tell(f"note: {differing}; other versions may give other bytes")
     status = run_process(_make_words(words), command.environment)
     if status:
-        raise DataError(f"{command}: ended with exit status {status}; nothing after it was rebuilt")
+        raise DataError(f"{line}: ended with exit status {status}; nothing after it was rebuilt")
 
 
 def _make_words(words: Sequence[str]) -> list[str]:

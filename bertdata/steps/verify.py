@@ -48,7 +48,7 @@ def verify(
     chain: also check the manifests of the data that the dataset was made from, back to the dump.
     source: with chain, directories of parts or articles, or the dump, whose files are checked too.
     public_key: PEM file with a public key. The directory's signature is then checked too. A directory without
-        md5s, such as a run or an exported model, needs a signature.
+        manifest, such as a run or an exported model, needs a signature.
     signature: with public_key, the file with the signature. None: ``model.sig`` in the directory.
     objective: name of a user-defined objective that the examples have.
     workers: number of processes that compute checksums for a table. None: one per core.
@@ -70,7 +70,8 @@ def verify(
         return _verify_md5s(found, table, content, anywhere, chain, sources, processes, progress)
     signed = check_signature(found, key, convert_optional_path(signature))
     report = Report(path=found)
-    if table is not None or lists_md5s(found):
+    # Checks that the user asked for are made, so that a directory without md5s is an error and no silent yes.
+    if table is not None or content or chain or lists_md5s(found):
         report = _verify_md5s(found, table, content, anywhere, chain, sources, processes, progress)
     return replace(report, findings=(*signed.findings, *report.findings), signature=signed.summary)
 

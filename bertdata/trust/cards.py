@@ -201,16 +201,17 @@ def _make_data_section(lineage: Lineage) -> Iterator[str]:
     ]
     if rows:
         yield _format_table(("md5 of the manifest", "objective", *_COUNTS), rows)
-    sources = [
+    found = [
         (one.role, file.name, file.bytes, file.md5)
         for step in lineage.list_steps()
         for one in step.inputs
         if one.source
         for file in one.files
     ]
+    sources = list(dict.fromkeys(found))
     if sources:
         yield "It was made from these files:"
-        yield _format_table(("use", "file", "bytes", "md5"), list(dict.fromkeys(sources))[:_MOST_FILES])
+        yield _format_table(("use", "file", "bytes", "md5"), sources[:_MOST_FILES])
         if len(sources) > _MOST_FILES:
             yield f"and {len(sources) - _MOST_FILES:,} more, which the manifests list."
 

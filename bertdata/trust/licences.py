@@ -7,9 +7,11 @@ licence.
 """
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from bertdata.lineages.step import EXTRACT, SEGMENT, Lineage
+from bertdata.wiki.settings import parse_name_date
 
 
 class Licence(NamedTuple):
@@ -56,7 +58,9 @@ def find_languages(lineage: Lineage) -> list[str]:
             code, variant = match.groups()
             found.append(_LANGUAGES.get(f"{code}{variant}", code))
     for step in lineage.list_steps():
-        settings = step.settings if step.name == SEGMENT else step.settings.get("text", {})
+        settings = step.settings if step.name == SEGMENT else step.settings.get("text")
+        if not isinstance(settings, Mapping):
+            continue
         language = settings.get("language")
         found += [] if language is None else [language]
         found += settings.get("keep_languages") or []
@@ -64,9 +68,12 @@ def find_languages(lineage: Lineage) -> list[str]:
 
 
 def _list_dumps(lineage: Lineage) -> list[tuple[str, str]]:
-    """Return the file name of each dump, and the day that counts as today in its articles (YYYY-MM-DD)."""
+    """Return the file name of each dump, and the dump's day (YYYY-MM-DD).
+
+    It is the day in the file name. Without one, it is the day that counts as today in the articles.
+    """
     return [
-        (file.name.rpartition("/")[2], str(step.facts.get("date", "")))
+        (name := file.name.rpartition("/")[2], str(parse_name_date(name) or step.facts.get("date", "")))
         for step in lineage.list_steps()
         if step.name == EXTRACT
         for one in step.inputs

@@ -72,7 +72,9 @@ def check_signature(path: str, public_key: str, signature: str | None = None) ->
         signed = {item["name"]: item["digest"] for item in predicate["resources"]}
         found = hashing.hash(Path(directory)).resource_descriptors()
         present = {item.identifier: item.digest.digest_hex for item in found}
-        return SignatureCheck(findings=tuple(_compare_digests(path, present, signed)))
+        differing = tuple(_compare_digests(path, present, signed))
+        # Files may have changed between both readings. Without any finding the report would be sound.
+        return SignatureCheck(findings=differing or (_describe_fault(where, public_key, error),))
     files = len(predicate["resources"])
     told = (
         f"{where}: {files} {'file is' if files == 1 else 'files are'} as signed with the key of {public_key}"

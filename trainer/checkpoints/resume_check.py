@@ -28,7 +28,7 @@ _REASONS = {
     "chunk_rows": _ANOTHER_ORDER,
     "optimiser": "its moments do not fit",
 }
-_PLACES = ("train_data", "eval_data", "vocab", "plan", "save_plan")
+_PLACES = ("train_data", "eval_data", "vocab", "plan", "save_plan", "cache_dir", "cache_size")
 _DEVICE_KEYS = ("device", "strategy", "compile", "deterministic", "device_options")
 """Keys outside of the sections in ``_COMPARED`` on which the last bits of the weights may depend."""
 _SAID_ELSEWHERE = (

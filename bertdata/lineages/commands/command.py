@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from bertdata.errors import ManifestError
 from bertdata.io import storage
@@ -34,10 +35,13 @@ class Command:
         """
         return self.words
 
-    def __str__(self) -> str:
-        """Return the command as a line for a shell."""
+    def format_line(self, made: int = 0) -> str:
+        """Return the command as a line for a shell. The argument is that of ``list_words``."""
         variables = [f"{name}={shlex.quote(value)}" for name, value in self.environment.items()]
-        return " ".join([*variables, shlex.join(self.list_words())])
+        return " ".join([*variables, shlex.join(self.list_words(made))])
+
+    def __str__(self) -> str:
+        return self.format_line()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,6 +113,16 @@ def expect_input(step: Step, *roles: str) -> Input:
     if found is None:
         raise ManifestError(f"{step.program}, record {step.record}: names no {' or '.join(roles)}")
     return found
+
+
+def expect_setting(step: Step, name: str) -> Any:
+    """Return a setting of a step.
+
+    Raises ManifestError if the step's record lacks it.
+    """
+    if name not in step.settings:
+        raise ManifestError(f"{step.program}, record {step.record}: lacks the setting {name}")
+    return step.settings[name]
 
 
 def make_flag(name: str) -> str:

@@ -12,7 +12,14 @@ from typing import Any
 from bertdata.dataset.mixture.weights import split_weighted
 from bertdata.errors import SettingsError
 from bertdata.io import storage
-from bertdata.lineages.commands.command import Command, Places, TrainingCommand, make_flag, make_option
+from bertdata.lineages.commands.command import (
+    Command,
+    Places,
+    TrainingCommand,
+    expect_setting,
+    make_flag,
+    make_option,
+)
 from bertdata.lineages.exported_model import LINEAGE_NAME
 from bertdata.lineages.run_state import CHECKPOINTS, FROM_PHASE_1, NEW, STATE_NAME
 from bertdata.lineages.shown_settings import list_changed_keys
@@ -24,7 +31,7 @@ TRAINER = ("python", "-m", "trainer")
 _MADE_FROM_LINEAGE = (
     *("train_data", "eval_data", "start_from_ckpt", "model_config", "vocab", "plan", "dist", "world_size"),
     *("task_dir", "task_train_file", "task_eval_file", "task_predict_file", "do_predict", "steps"),
-    *("num_train_epochs", "train_tokens"),
+    *("num_train_epochs", "train_tokens", "executable_cache_dir"),
 )
 """Keys that name places, or the length of the training, whose flags are made from the lineage."""
 
@@ -61,6 +68,7 @@ def make_run_commands(step: Step, places: Places, output: str) -> Iterator[Comma
     Raises SettingsError if the run cannot be made again, for example because its start is not known.
     """
     command = "finetune" if step.name == FINETUNE else "pretrain"
+    expect_setting(step, "steps")
     first = 0
     for part in _list_parts(step):
         words = [*TRAINER, command, *_make_data_flags(step, places, part.config), "--output-dir", output]
@@ -195,15 +203,17 @@ def _make_key_flags(config: Mapping[str, Any], model: Mapping[str, Any]) -> list
 
     model: the model's settings. They replace the file that ``model_config`` names.
     """
+    known = load_schema("trainer")["properties"]
     keys = list_changed_keys(config)
-    keys = {name: value for name, value in keys.items() if name not in _MADE_FROM_LINEAGE}
     if config.get("model_config") is not None:
-        known = load_schema("trainer")["properties"]
         keys |= {name: value for name, value in model.items() if name in known}
-    keys |= keys.pop("device_options", {})
+    # A record comes from others. Only keys of devices may become flags here, and not --config or --objective.
+    options = dict(keys.pop("device_options", {}))
+    keys |= {name: value for name, value in options.items() if name in known["device_options"]["properties"]}
     words = ["--steps", str(config["steps"])]
     for name, value in keys.items():
-        words += _make_key_flag(name, value)
+        if name not in _MADE_FROM_LINEAGE:
+            words += _make_key_flag(name, value)
     return words
 
 
@@ -220,13 +230,26 @@ def _make_key_flag(name: str, value: Any) -> Sequence[str]:
 def make_export_command(step: Step, places: Places, output: str) -> Command:
     """Return the command that exports a model again.
 
-    Raises SettingsError if the checkpoint that was exported is not known.
+    Raises SettingsError if the checkpoint that was exported is not known, and ManifestError if the record
+    lacks a setting.
     """
     source = step.inputs[0]
     if source.made_by is None and not source.source:
         raise SettingsError(f"{step.program}, record {step.record}: {source.remark}")
-    words = [*TRAINER, "convert", _find_start(source, places), output, "--to", str(step.settings["to"])]
-    if not step.settings["moments"]:
+    words = [
+        *TRAINER,
+        "convert",
+        _find_start(source, places),
+        output,
+        "--to",
+        str(expect_setting(step, "to")),
+    ]
+    if not expect_setting(step, "moments"):
         words.append("--without-moments")
-
+    task = step.settings.get("task")
+    if isinstance(task, str) and ":" in task:  # convert imports a user's task only if its flag names it
+        words += make_option("--task", task)
+    lower_case = step.settings.get("lower_case")
+    if lower_case is not None:
+        words.append("--lower-case" if lower_case else "--no-lower-case")
     return Command(words=tuple(words), step=step, output=output, done=storage.join(output, LINEAGE_NAME))

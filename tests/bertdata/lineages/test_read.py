@@ -112,6 +112,22 @@ def test_of_a_single_file_only_that_file_is_an_output(made, name):
     assert [file.md5 for file in result.outputs] == [compute_md5(made / name)]
 
 
+def test_manifests_that_were_made_to_nest_endlessly_are_a_fault(place):
+    sources = place / "packed/sources"
+    for number in range(300):
+        cited = shutil.copyfile(place / "packed/manifest.json", sources / f"{number}.json")
+        edit_json(place / "packed/manifest.json", {"dataset_manifest": compute_md5(cited)})
+    [fault] = read_lineage(str(place / "packed")).faults
+    assert "more than 20 steps follow one another" in fault
+
+
+def test_a_lineage_file_of_another_program_does_not_end_the_search_for_a_record(place):
+    (place / "lineage.json").write_text("{}", encoding="utf-8")
+    (place / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(ManifestError, match="notes.txt: has no record of how it was made"):
+        read_lineage(str(place / "notes.txt"))
+
+
 def test_a_directory_of_several_datasets_shows_all_of_them(made):
     lineage = read_lineage(str(made))
     assert {Path(step.path).name for step in lineage.results} == {"articles", "parts", "shards", "packed"}

@@ -27,6 +27,13 @@ def make_lineage(dump: str, date: str) -> Lineage:
             ["CC-BY-SA-3.0", "GFDL-1.3-or-later"],
             ["en"],
         ),
+        # extracted with --date, which says what {{CURRENTDAY}} is and not when the text was published
+        (
+            "dewiki-20240101-pages.xml",
+            "2020-01-01",
+            ["CC-BY-SA-4.0", "GFDL-1.3-or-later"],
+            ["de"],
+        ),
         ("dumps/dewiki-latest-pages.xml", "2023-06-06", ["CC-BY-SA-3.0", "GFDL-1.3-or-later"], ["de"]),
         ("dewiki-latest-pages.xml", "2023-06-07", ["CC-BY-SA-4.0", "GFDL-1.3-or-later"], ["de"]),
         ("simplewiki-20240101-pages.xml", "2024-01-01", ["CC-BY-SA-4.0", "GFDL-1.3-or-later"], ["en"]),

@@ -11,7 +11,7 @@ import pytest
 from huggingface_hub import DatasetCard, ModelCard
 
 import bertdata as toolkit
-from bertdata.lineages.step import Lineage
+from bertdata.lineages.step import Input, Lineage, LineageFile, Step
 from bertdata.trust.cards import Evaluation, Measure, ModelFacts, make_model_card
 from tests.support.commands import Program
 from tests.support.data_chains import make_chain
@@ -88,6 +88,16 @@ def test_what_cannot_be_printed_is_refused_in_one_line(made: Path, bertdata: Pro
         )
     assert bertdata("lineage", made / "shards", "--json", "--format", "card").status == 2
     bertdata("lineage", tmp_path / "none", "--format", "card").assert_one_error(2, "no such file")
+
+
+def test_a_file_that_two_steps_have_read_is_counted_once() -> None:
+    files = tuple(LineageFile(name=f"{number}.txt", md5=f"{number:032}") for number in range(60))
+    inputs = (Input(role="text", files=files, source=True),)
+    steps = tuple(Step(name="segment", record=one, settings={}, inputs=inputs) for one in "ab")
+    facts = ModelFacts(name="model", pipeline="fill-mask", settings={})
+    card = make_model_card(Lineage(path="", results=steps), facts)
+    assert card.count(".txt | ") == 50
+    assert "and 10 more, which the manifests list." in card
 
 
 def test_values_cannot_break_out_of_a_cards_heading_and_tables() -> None:

@@ -259,6 +259,19 @@ def test_a_directory_without_md5s_is_checked_by_its_signature_alone(place: Path,
     assert bertdata("verify-md5", model, "--public-key", place / "key.pub").status == 1
 
 
+@pytest.mark.parametrize("flag", ["--chain", "--content"])
+def test_a_check_that_needs_a_manifest_is_not_left_out_silently(
+    place: Path, bertdata: Program, flag: str
+) -> None:
+    model = place / "model"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    toolkit.sign(model, place / "key.pem")
+    outcome = bertdata("verify-md5", model, "--public-key", place / "key.pub", flag)
+    assert outcome.status == 1
+    assert "manifest.json" in outcome.err
+
+
 def test_a_signature_may_lie_elsewhere(place: Path, bertdata: Program) -> None:
     shards, signature = place / "shards", place / "apart.sig"
     flags = ("--private-key", place / "key.pem", "--signature", signature)

@@ -108,7 +108,7 @@ def convert(
     # 3. If the target is a checkpoint of this trainer, add missing heads. The tokeniser may be missing.
     if to == OURS:
         found = _find_available_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
-        record = _make_record(checkpoint, to, moments=moments)
+        record = _make_record(checkpoint, to, moments=moments, lower_case=lower_case)
         return _write_trainer_checkpoint(checkpoint, shape, target, found, record)
     # 4. For all other formats, keep only tensors that belong to the model, let the task rename its head, and
     # write.
@@ -122,7 +122,7 @@ def convert(
     what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
     kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
     lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
-    record = _make_record(checkpoint, to, moments=moments)
+    record = _make_record(checkpoint, to, moments=moments, lower_case=lower_case)
     with _open_target(target) as directory:
         WRITERS[to](checkpoint, directory)
         if found is not None:
@@ -151,23 +151,28 @@ def convert(
     )
 
 
-def _make_record(checkpoint: Checkpoint, to: str, *, moments: bool) -> Callable[[str], bytes]:
+def _make_record(
+    checkpoint: Checkpoint, to: str, *, moments: bool, lower_case: bool | None
+) -> Callable[[str], bytes]:
     """Return a function that makes the file lineage.json of the converted model, which says where it is from.
 
     The function's argument is the directory with all other files of the model. A model card is not listed,
     since its readers may edit it.
 
     checkpoint: the checkpoint that is converted.
-    to, moments: arguments of ``convert``.
+    to, moments, lower_case: arguments of ``convert``.
     """
     documents = Documents()
     source = add_checkpoint_record(checkpoint.path, documents)
+    settings: dict[str, object] = {"to": to, "moments": moments, "task": checkpoint.task}
+    if lower_case is not None:  # it decides the files of the tokeniser
+        settings["lower_case"] = lower_case
 
     def make_record(directory: str) -> bytes:
         return make_export_record(
             directory,
             [name for name in storage.list_files(directory) if name not in (LINEAGE_NAME, CARD_NAME)],
-            settings={"to": to, "moments": moments, "task": checkpoint.task},
+            settings=settings,
             versions={"bertdata": __version__, "torch": torch.__version__},
             source=source,
             documents=documents,

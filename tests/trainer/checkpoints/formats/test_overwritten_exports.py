@@ -1,0 +1,71 @@
+"""Conversions over an earlier conversion (--overwrite): what is replaced, kept and refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bertdata.errors import DatasetError
+from tests.support.made_checkpoints import made
+from trainer.checkpoints.formats.convert import convert
+from trainer.checkpoints.formats.kinds import WRITERS
+
+FORMS = (*WRITERS, "bertdata")
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model in Hugging Face's form with a vocabulary."""
+    place = tmp_path_factory.mktemp("source") / "model"
+    place.mkdir()
+    WRITERS["huggingface"](made(), str(place))
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{number}" for number in range(96))]
+    (place / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+    return place
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("to", FORMS)
+def test_the_same_conversion_again_writes_the_same_files(source, tmp_path, to):
+    target = tmp_path / "form"
+    convert(str(source), str(target), to=to)
+    first = read_files(target)
+    assert "lineage.json" in first
+    assert "vocab.txt" in first
+    convert(str(source), str(target), to=to, overwrite=True)
+    assert read_files(target) == first
+
+
+@pytest.mark.parametrize("to", FORMS)
+def test_another_vocabulary_of_the_same_size_replaces_the_earlier_one(source, tmp_path, to):
+    target, other = tmp_path / "form", tmp_path / "vocab.txt"
+    convert(str(source), str(target), to=to)
+    text = (source / "vocab.txt").read_text(encoding="utf-8")
+    other.write_text(text.replace("word1\n", "werd1\n"), encoding="utf-8")
+    convert(str(source), str(target), to=to, vocab=str(other), overwrite=True)
+    assert "werd1" in (target / "vocab.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("to", FORMS)
+def test_the_record_says_a_casing_that_was_asked_for(source, tmp_path, to):
+    target = tmp_path / "form"
+    convert(str(source), str(target), to=to, lower_case=False)
+    record = json.loads((target / "lineage.json").read_text(encoding="utf-8"))
+    assert record["settings"]["lower_case"] is False
+
+
+@pytest.mark.parametrize("to", FORMS)
+@pytest.mark.parametrize("name", ["notes.txt", "inner/README.md"])
+def test_files_that_the_conversion_does_not_write_are_never_lost(source, tmp_path, to, name):
+    target = tmp_path / "form"
+    convert(str(source), str(target), to=to)
+    (target / name).parent.mkdir(exist_ok=True)
+    (target / name).write_text("mine\n")
+    before = read_files(target) if name == "notes.txt" else None
+    with pytest.raises(DatasetError, match=f"holds {name}, which"):
+        convert(str(source), str(target), to=to, overwrite=True)
+    assert (target / name).read_text() == "mine\n"
+    assert before is None or read_files(target) == before
