@@ -69,8 +69,8 @@ def make_plan(
 ) -> RebuildPlan:
     """Return the plan of a rebuild, without making anything. The arguments are those of ``rebuild``."""
     given, target = list_paths(sources), convert_path(output)
+    refuse_input_as_output(target, [convert_path(path), *given])
     lineage = read_lineage(convert_path(path))
-    refuse_input_as_output(target, [convert_path(path), *given], goes_on=storage.exists(target))
     return plan_rebuild(lineage, given, target, (trust,) if isinstance(trust, str) else tuple(trust))
 
 

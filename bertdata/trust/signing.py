@@ -14,6 +14,8 @@ from bertdata.dataset.companion_files import SIGNATURE_NAME
 from bertdata.dataset.discover import refuse_unfinished
 from bertdata.errors import DatasetError, MissingInputError, SettingsError, StorageError
 from bertdata.io import storage
+from bertdata.io.json_text import parse_json_text
+from bertdata.io.outputs import refuse_input_as_output
 from bertdata.io.real_paths import find_local_path, resolve_path
 from bertdata.trust.keys import check_private_key
 from bertdata.trust.packages import load_package
@@ -34,6 +36,8 @@ def sign_directory(
     """
     directory = find_signed_directory(path)
     target = signature or storage.join(path, SIGNATURE_NAME)
+    if not storage.is_directory(private_key):  # that is refused below, in other words
+        refuse_input_as_output(target, [private_key])
     key = check_private_key(private_key)
     if f"{resolve_path(key)}/".startswith(f"{resolve_path(directory)}/"):
         raise SettingsError(f"{private_key}: lies in {path}, which would publish it; keep it elsewhere")
@@ -41,6 +45,8 @@ def sign_directory(
         raise SettingsError(f"{target}: is a directory, expected the name of a file to write")
     if storage.exists(target) and not overwrite:
         raise DatasetError(f"{target}: is there already; give --overwrite to replace it, or --signature FILE")
+    if storage.exists(target) and not _is_signature(target):
+        raise SettingsError(f"{target}: is no signature, and would be lost; give another --signature FILE")
     names = storage.list_files(directory)
     refuse_unfinished(path, names)
     if not set(names) - {os.path.relpath(target, directory)}:
@@ -57,6 +63,15 @@ def sign_directory(
         with storage.open_output(target) as file:
             file.write(written.read_bytes())
     return target
+
+
+def _is_signature(path: str) -> bool:
+    """Return True if a file is a sigstore bundle, as every signature is."""
+    try:
+        values = parse_json_text(storage.read_bytes(path))
+    except ValueError:
+        return False
+    return isinstance(values, dict) and "sigstore" in str(values.get("mediaType"))
 
 
 def find_signed_directory(path: str) -> str:

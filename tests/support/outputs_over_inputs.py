@@ -81,10 +81,13 @@ COMMANDS = [
     Writing(
         "train-vocab, records", "train-vocab {file} --input-kind jsonl --output {file} --size 100", ".jsonl"
     ),
+    Writing("rebuild", "rebuild {folder} --from other.txt --output {folder}"),
+    Writing("rebuild --from", "rebuild data --from {folder} --output {folder}"),
+    Writing("sign --private-key", "sign data --private-key {file} --signature {file} --overwrite", ".pem"),
 ]
 """Commands of ``bertdata``."""
 
-WITHOUT_OUTPUT = {"md5", "verify-md5", "show", "recipes"}
+WITHOUT_OUTPUT = {"lineage", "md5", "verify-md5", "show", "recipes"}
 """Commands of ``bertdata`` that write no file."""
 
 WITHOUT_INPUT = {"fetch"}

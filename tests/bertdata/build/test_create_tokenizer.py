@@ -249,7 +249,7 @@ def test_what_does_not_fit_is_told_before_text_is_read(
 
 def test_the_function_refuses_two_tokenisers_and_none(corpus: list[Path], tmp_path: Path) -> None:
     for given in ({}, {"vocab": "vocab.txt", "tokenizer": "tokenizer.json"}):
-        with pytest.raises(SettingsError, match="--vocab .*--tokenizer"):
+        with pytest.raises(SettingsError, match="vocab=.*tokenizer"):
             face.create(corpus, tmp_path / "out", **given)  # type: ignore[arg-type]
 
 

@@ -110,7 +110,9 @@ def test_articles_may_lie_where_beam_extracts_them_within_the_directory_of_their
     assert bertdata("segment", "text/extracted", *words).status == 0
 
 
-REPLACED = [row for row in COMMANDS if not row.of_directory and row.shown != "train-vocab, records"]
+# sign replaces nothing but signatures, even with --overwrite.
+NOT_REPLACED = {"train-vocab, records", "sign --private-key"}
+REPLACED = [row for row in COMMANDS if not row.of_directory and row.shown not in NOT_REPLACED]
 
 
 @by_name(REPLACED)

@@ -206,7 +206,7 @@ def test_a_fault_that_a_flag_makes_is_not_laid_on_the_file(corpus, tmp_path):
 def test_roles_in_the_file_go_with_its_tokenizer(corpus, tmp_path):
     roles = "roles = {mask = '[MASK]'}"
     config = written(tmp_path, f"[tokenizer]\nvocab = '{VOCABULARY}'\n{roles}\n")
-    with pytest.raises(SettingsError, match=f"^{config}:3: --role goes with --tokenizer"):
+    with pytest.raises(SettingsError, match=f"^{config}:3: roles goes with tokenizer"):
         bertdata.create(corpus[:1], tmp_path / "out", config=config)
     file = DatasetFile(str(written(tmp_path, f"[tokenizer]\ntokenizer = 'here'\n{roles}\n")))
     assert file.merge_given({})["roles"] == {"mask": "[MASK]"}

@@ -63,7 +63,7 @@ def test_special_tokens_are_in_the_file(tmp_path):
         ),
         ({"size": 300, "kind": "bpe"}, UsageError, "makes a tokenizer.json: end the name"),
         ({"size": 60, "special": ["mask=<m>"]}, UsageError, "knows its roles by BERT's names"),
-        ({"size": 60, "keep_accents": True, "lower_case": False}, UsageError, "goes with --lower-case"),
+        ({"size": 60, "keep_accents": True, "lower_case": False}, UsageError, "goes with lower_case=True"),
     ],
 )
 def test_wrong_arguments_are_told_before_a_file_is_written(given, error, said, tmp_path):

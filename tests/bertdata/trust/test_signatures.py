@@ -302,6 +302,17 @@ def test_an_existing_signature_is_replaced_only_on_request(place: Path, bertdata
     assert (place / "shards" / "model.sig").read_bytes() != before
 
 
+def test_overwrite_replaces_no_other_file(place, bertdata):
+    manifest = (place / "shards" / "manifest.json").read_bytes()
+    words = ("sign", place / "shards", "--private-key", place / "key.pem", "--overwrite", "--signature")
+    outcome = bertdata(*words, place / "shards" / "manifest.json")
+    outcome.assert_one_error(2, "manifest.json: is no signature, and would be lost")
+    assert (place / "shards" / "manifest.json").read_bytes() == manifest
+    key = (place / "key.pem").read_bytes()
+    bertdata(*words, place / "key.pem").assert_one_error(2, "key.pem: is an input")
+    assert (place / "key.pem").read_bytes() == key
+
+
 def test_wrong_private_keys_are_refused_in_one_line(place: Path, bertdata: Program) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     secret = serialization.BestAvailableEncryption(b"secret")
