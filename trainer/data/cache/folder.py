@@ -151,9 +151,10 @@ class CacheFolder:
         Raises DiskFull if the disk has no room for it.
         """
         path = os.path.join(self.directory, name + GROWING)
-        files = self._list_without_half_files()
-        if any(file.path == path for file in files):
+        # A worker that waits for another one asks again and again, so the other files are not listed for it.
+        if os.path.lexists(path) and not _remove_half_file(path):
             return Beginning(is_busy=True)
+        files = self._list_without_half_files()
         missing = sum(file.bytes for file in files) + size - limit
         if missing > 0 and not self._drop(files, missing, rank):
             return Beginning()
@@ -242,10 +243,7 @@ class CacheFolder:
                     continue
                 status = entry.stat(follow_symlinks=False)
                 file = CachedFile(directory, entry.name, status.st_size, status.st_atime)
-                if file.is_growing and (descriptor := _lock_unused(file.path)) is not None:
-                    os.unlink(file.path)
-                    os.close(descriptor)
-                else:
+                if not (file.is_growing and _remove_half_file(file.path)):
                     found.append(file)
         return found
 
@@ -316,6 +314,18 @@ def _lock_unused(path: str) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
+
+
+def _remove_half_file(path: str) -> bool:
+    """Remove a file that a killed process was fetching. Return False if a process is still fetching it."""
+    descriptor = _lock_unused(path)
+    if descriptor is None:
+        return False
+    try:
+        os.unlink(path)
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def _allocate(descriptor: int, size: int) -> None:

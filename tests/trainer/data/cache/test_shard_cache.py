@@ -427,6 +427,20 @@ def test_after_a_kill_the_next_process_removes_the_half_file_and_fetches_it(tmp_
     assert names(later) == sorted(later.names.values())
 
 
+def test_a_worker_that_waits_for_another_one_does_not_list_the_cache_each_time(tmp_path, monkeypatch):
+    folder = CacheFolder(str(tmp_path / "cache"), "0" * 32)
+    name = f"part-00000.{'0' * 32}"
+    begun = folder.begin(name, 100, LARGE, lambda file: None)
+    assert begun.descriptor is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "_list_without_half_files", None)
+        assert folder.begin(name, 100, LARGE, lambda file: None).is_busy
+    os.close(begun.descriptor)  # as after a kill
+    again = folder.begin(name, 100, LARGE, lambda file: None)
+    assert again.descriptor is not None
+    os.close(again.descriptor)
+
+
 def test_a_worker_that_waits_for_a_killed_one_fetches_the_file_itself(tmp_path, start):
     shards = make_shards(tmp_path / "store", [3_000_000])
     killed = start(shards, [0], bytes_per_second=1_000_000)
