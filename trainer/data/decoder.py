@@ -25,6 +25,11 @@ _DECODERS = 2  # threads
 _KEPT_CHUNKS = 2
 _UNUSED_READERS = 16
 """Number of files beyond one for each stream that stay open although they are not needed at present."""
+_KEPT_ROUNDS = 4
+"""Number of rounds for which a file stays open after it was last needed. In a round, each stream has a turn.
+
+A worker may get no rows of a stream's turn if another worker gets them all.
+"""
 
 
 class Decoder:
@@ -41,12 +46,13 @@ class Decoder:
         self._threads = ThreadPoolExecutor(_DECODERS)
         self.lengths = lru_cache(maxsize=kept_lengths)(self._find_lengths)
 
-    def start(self, now: Iterable[DecodedPiece], coming: Iterable[DecodedPiece]) -> None:
+    def start(self, now: Iterable[DecodedPiece], coming: Iterable[DecodedPiece], place: int) -> None:
         """Start to decode pieces of files in threads. Forget pieces of the previous call that are no longer
         needed.
 
         now: what is needed first.
         coming: what is needed later.
+        place: place in the order that the training has reached (``Order.find_place``).
         """
         used = list(now)
         # a dict without values serves as a set that keeps this order
@@ -113,22 +119,28 @@ class ChunkDecoder(Decoder):
     kept_lengths: number of files whose lengths are remembered.
     streams: number of streams. As many files stay open. The next batches need only some streams, and reading
     a file again from its beginning whenever it is the turn of its stream would take long.
+    round_rows: number of rows in which each stream has a turn. A file that no turn of some rounds has needed
+    was read to its end. It is closed, because a cache cannot drop an open file.
     """
 
-    def __init__(self, rows: Rows, chunks: Chunks, kept_lengths: int, streams: int) -> None:
+    def __init__(self, rows: Rows, chunks: Chunks, kept_lengths: int, streams: int, round_rows: int) -> None:
         super().__init__(rows, kept_lengths)
         self._chunks, self._files = chunks, rows.data.file_rows
+        # The open files, the most recently needed last, and the place at which each was last needed.
         self._readers: OrderedDict[int, PieceReader] = OrderedDict()
+        self._last_places = dict[int, int]()
         self._kept_readers = streams + _UNUSED_READERS
+        self._kept_rows = _KEPT_ROUNDS * round_rows
         self._checks = FileChecks()
         # For each file, its version when its comparison with its md5 began, and the comparison's result.
         self._checked: dict[int, tuple[tuple[int, ...], Future[None]]] = {}
 
-    def start(self, now: Iterable[DecodedPiece], coming: Iterable[DecodedPiece]) -> None:
+    def start(self, now: Iterable[DecodedPiece], coming: Iterable[DecodedPiece], place: int) -> None:
         """Start to decode chunks in threads, and close files that are no longer needed.
 
         now: chunks that the next batches need.
         coming: chunks that are needed after them.
+        place: place in the order that the training has reached.
         Raises ShardError if the md5 of a file that was opened earlier is not the one in the manifest.
         """
         used, later = list(now), list(coming)
@@ -137,12 +149,13 @@ class ChunkDecoder(Decoder):
             if file not in self._readers:
                 self._readers[file] = self._open(file)
             self._readers.move_to_end(file)
-        super().start(used, later)
-        while len(self._readers) > max(len(files), self._kept_readers):
-            file, reader = self._readers.popitem(last=False)
-            reader.close()
-            for piece in [one for one in self._pieces if one[0] == file]:
-                del self._pieces[piece]
+            self._last_places[file] = place
+        super().start(used, later, place)
+        for file in [one for one in self._readers if one not in files]:
+            is_over = self._last_places[file] + self._kept_rows <= place
+            if not is_over and len(self._readers) <= self._kept_readers:
+                break  # the files behind were needed later
+            self._close_file(file)
         for _, check in self._checked.values():
             if check.done():
                 check.result()
@@ -173,6 +186,13 @@ class ChunkDecoder(Decoder):
         if piece not in self._pieces:
             self._readers[piece[0]].request(piece[1])
         super()._submit(piece)
+
+    def _close_file(self, file: int) -> None:
+        """Close a file, and forget its chunks."""
+        del self._last_places[file]
+        self._readers.pop(file).close()
+        for piece in [one for one in self._pieces if one[0] == file]:
+            del self._pieces[piece]
 
     def _open(self, file: int) -> "PieceReader":
         """Return a reader of a file's chunks, and start to compare the file with its md5."""

@@ -91,9 +91,8 @@ class Loader(Prefetcher[Update]):
     are open_files / workers files at a time. If this is not a whole number, they are all open files. If the
     dataset has lengths, neighbouring micro-batches exchange examples. So a worker reads all open files, or
     with many workers the files of its group of micro-batches. Of TFRecord and MDS files, one of several
-    workers decodes only its own rows. Other files are decoded as a whole: the next one when about a quarter
-    of the current one is left, so up to twice as many files are in memory. Of TFRecord and MDS
-    files that several workers read, a worker decodes only its own rows (``trainer.data.row_decoder``).
+    workers decodes only its own rows (``trainer.data.row_decoder``). Other files are decoded as a whole: the
+    next one when about a quarter of the current one is left, so up to twice as many files are in memory.
 
     rows: the rows to train on.
     form: makes batches from gathered examples, that is, from examples in arrays.
@@ -151,11 +150,12 @@ class Loader(Prefetcher[Update]):
         self._start = start
         kept_lengths = open_files + 2 if chunk_rows else 2 * open_files + 2
         self._decoder: Decoder
+        round_rows = order.queues * order.run if isinstance(order, StreamOrder) else 0
         # One of several workers needs some rows of many files. Streams give few rows of each file at a time.
         if (workers > 1 or chunk_rows) and can_decode_single_rows(rows):
-            self._decoder = RowDecoder(rows, Chunks(chunk_rows), kept_lengths, open_files)
+            self._decoder = RowDecoder(rows, Chunks(chunk_rows), kept_lengths, open_files, round_rows)
         elif chunk_rows:
-            self._decoder = ChunkDecoder(rows, Chunks(chunk_rows), kept_lengths, open_files)
+            self._decoder = ChunkDecoder(rows, Chunks(chunk_rows), kept_lengths, open_files, round_rows)
         else:
             self._decoder = Decoder(rows, kept_lengths)
         self._dealer = make_dealer(
@@ -212,12 +212,13 @@ class Loader(Prefetcher[Update]):
         """
         start = self._start
         for own in found:
+            place = self._dealer.order.find_place(start)
             if self._fetcher is not None:
-                self._fetcher.reach(self._dealer.order.find_place(start))
+                self._fetcher.reach(place)
             start = own.positions[-1]
             # ``own`` has this worker's rows of one update, or of several small updates. The decoder's threads
             # first decode the files with these rows, then files that later rows will need.
-            self._decoder.start(own.now, own.coming)
+            self._decoder.start(own.now, own.coming, place)
             gathered, size = self._gather(own, update), self._batch_size
             batches = self._form.batches(gathered, size, self._prepare)
             # For example, 12 rows of 3 updates with 2 rows in a micro-batch are 2 micro-batches for each

@@ -14,7 +14,8 @@ import numpy as np
 from bertdata.examples.columns import Array
 from trainer.data.order import DecodedPiece, FileRows, list_epochs
 
-_MOST_CHUNKS = 1 << 32
+MOST_CHUNKS = 1 << 32
+"""More than the number of chunks of any file. file * MOST_CHUNKS + chunk is another number for each chunk."""
 
 
 class FoundRows(NamedTuple):
@@ -91,8 +92,8 @@ class OpenChunks:
         chunk_of_row, lines = np.empty((2, len(files)), np.int64)
         for epoch in list_epochs(epochs):
             here = epochs == epoch
-            keys, own = np.unique(files[here] * _MOST_CHUNKS + chunks[here], return_inverse=True)
-            found = [divmod(key, _MOST_CHUNKS) for key in keys.tolist()]
+            keys, own = np.unique(files[here] * MOST_CHUNKS + chunks[here], return_inverse=True)
+            found = [divmod(key, MOST_CHUNKS) for key in keys.tolist()]
             of_epoch = np.array([self._find_line(epoch, *piece) for piece in found])
             chunk_of_row[here], lines[here] = len(pieces) + own, of_epoch[own]
             pieces += found

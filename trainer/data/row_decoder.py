@@ -50,16 +50,14 @@ class RowDecoder(ChunkDecoder):
     compared before its first row is used. A file that does not change is compared once.
 
     chunks: the division of files into chunks. With a single chunk per file, files are read as by ``Decoder``.
+    round_rows: as in ``ChunkDecoder``. 0 without chunks: a file of a format without single rows is then
+    decoded as a whole, and this memory becomes free as soon as the file is no longer needed.
     """
 
-    def __init__(self, rows: Rows, chunks: Chunks, kept_lengths: int, streams: int) -> None:
-        super().__init__(rows, chunks, kept_lengths, streams)
+    def __init__(self, rows: Rows, chunks: Chunks, kept_lengths: int, streams: int, round_rows: int) -> None:
+        super().__init__(rows, chunks, kept_lengths, streams, round_rows)
         assert rows.data.row_source is not None
         self._source = rows.data.row_source
-        # Without chunks, a file of a format without single rows is decoded as a whole. Free this memory as
-        # soon as the file is no longer needed.
-        if not chunks.chunk_rows:
-            self._kept_readers = 0
 
     def take_all(self, parts: Sequence[FileRows]) -> list[Piece]:
         """Return rows of several files or chunks. Waits until the rows are found or decoded.

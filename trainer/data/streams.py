@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bertdata.examples.columns import Array
-from trainer.data.open_chunks import FoundRows, OpenChunks
+from trainer.data.open_chunks import MOST_CHUNKS, FoundRows, OpenChunks
 from trainer.data.order import (
     Dealer,
     DecodedPiece,
@@ -46,7 +46,6 @@ from trainer.data.order import (
 from trainer.data.reading import Chunks, Reading
 
 _TURNS_OF_A_CHUNK = 64  # number of turns in which a stream provides the rows of a chunk
-_MOST_CHUNKS = 1 << 32
 _MACHINE = 8  # number of neighbouring micro-batches that get neighbouring streams, as machines have 8 devices
 
 
@@ -109,7 +108,7 @@ class StreamOrder(Order):
         targets: for each row, its index in the result that the caller wants.
         """
         chunks = self.find_chunks(files, rows)
-        keys = files * _MOST_CHUNKS + chunks
+        keys = files * MOST_CHUNKS + chunks
         by_chunk = np.argsort(keys, kind="stable")
         edges = [*(np.flatnonzero(np.diff(keys[by_chunk])) + 1).tolist(), len(keys)]
         begin = 0
@@ -125,8 +124,8 @@ class StreamOrder(Order):
         found = list[DecodedPiece]()
         for epoch in list_epochs(epochs):
             here = epochs == epoch
-            keys = np.unique(files[here] * _MOST_CHUNKS + self.find_chunks(files[here], rows[here]))
-            found += zip((keys // _MOST_CHUNKS).tolist(), (keys % _MOST_CHUNKS).tolist(), strict=True)
+            keys = np.unique(files[here] * MOST_CHUNKS + self.find_chunks(files[here], rows[here]))
+            found += zip((keys // MOST_CHUNKS).tolist(), (keys % MOST_CHUNKS).tolist(), strict=True)
         return found
 
     def find_rows(self, position: Position, offsets: Array, open_chunks: OpenChunks) -> FoundRows:

@@ -4,6 +4,8 @@ import dataclasses
 import io
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import suppress
 from hashlib import md5
 from itertools import islice, pairwise
 from pathlib import Path
@@ -158,6 +160,36 @@ def test_a_worker_decodes_its_own_rows_once_an_epoch(files, reading):
     assert decoded[0] in (225, 450)
 
 
+def list_open_files(place: str) -> set[str]:
+    """The open files of this process in a directory."""
+    found = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # closed in the meantime
+            found.add(str(descriptor.readlink()))
+    return {path for path in found if path.startswith(place)}
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_a_file_of_a_stream_is_opened_once_an_epoch_and_closed_when_it_was_read(tmp_path, single):
+    data, most = write_files(tmp_path, 30), 0
+    with (
+        patch.object(loader_module, "can_decode_single_rows", lambda rows: single),
+        patch.object(loader_module, "_STREAM_ROWS_AT_ONCE", 18),
+        patch.object(FileChecks, "begin", lambda self, shard: Future[None]()),  # it opens files too
+        patch.object(
+            OpenedDataset, "open_shard", autospec=True, side_effect=OpenedDataset.open_shard
+        ) as opened,
+    ):
+        loader = Loader(Rows(data), form=PaddedForm(), batch_size=9, open_files=3, chunk_rows=30)
+        for _ in range(250):  # an epoch has 300 updates
+            next(loader)
+            most = max(most, len(list_open_files(str(tmp_path))))
+        loader.close()
+    # Each of the 3 streams reads a file, and perhaps opens the next one.
+    assert 3 <= most <= 6
+    assert max(Counter(call.args[1].path for call in opened.call_args_list).values()) == 1
+
+
 # --- damaged files
 
 
@@ -270,6 +302,15 @@ def test_a_file_that_cannot_be_read_for_its_md5_is_named(tmp_path):
     checks.close()
     assert [type(error) for error in errors] == [type(None), MissingInputError, type(None)]
     assert data.shards[1].path in str(errors[1])
+
+
+def test_an_unknown_error_of_one_comparison_leaves_no_file_waiting(tmp_path):
+    data = write_files(tmp_path, 2)
+    checks = FileChecks()
+    with patch("trainer.data.file_checks.compute_file_md5s", side_effect=RuntimeError("of a client")):
+        results = [checks.begin(shard) for shard in data.shards]
+        assert [result.result(timeout=60) for result in results] == [None, None]
+    checks.close()
 
 
 def test_a_file_that_is_written_to_while_it_is_open_ends_the_run(tmp_path):

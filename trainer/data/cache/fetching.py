@@ -10,7 +10,6 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from bertdata.errors import BertDataError
 from bertdata.io.open_files import allow_open_files
 from trainer.data.cache.folder import GROWING
 from trainer.data.cache.forecast import Forecast
@@ -50,14 +49,19 @@ class Fetcher:
         self._stack.enter_context(allow_open_files(2 * most_files))
         self._stack.callback(os.close, cache.folder.use())
         self._outlook = self._look_ahead(place)
+        cache.expect(self._outlook)
         for number in range(_THREADS):
             threading.Thread(target=self._work, name=f"fetcher {number}", daemon=True).start()
 
     def reach(self, place: int) -> None:
-        """Take note that this worker has come to a place in the order."""
+        """Take note that this worker has come to a place in the order. After ``close``, do nothing."""
         outlook = self._look_ahead(place)
         with self._changed:
+            # The loader's thread may call this a last time while the run ends.
+            if self._is_closed:
+                return
             self._outlook = outlook
+            self._cache.expect(outlook)
             for number in [one for one in self._kept if not outlook.near[one]]:
                 os.close(self._kept.pop(number))
             self._changed.notify_all()
@@ -71,16 +75,14 @@ class Fetcher:
             for descriptor in self._kept.values():
                 os.close(descriptor)
             self._kept.clear()
+            self._cache.expect(None)
             self._changed.notify_all()
-        self._cache.expect(None)
         self._stack.close()
 
     def _look_ahead(self, place: int) -> Outlook:
-        """Return the next needs as seen from a place, and tell the cache about them."""
+        """Return the next needs as seen from a place."""
         needs = self._forecast.find_next(place)
-        outlook = Outlook(needs, self._forecast.is_near(place, needs))
-        self._cache.expect(outlook)
-        return outlook
+        return Outlook(needs, self._forecast.is_near(place, needs))
 
     def _work(self) -> None:
         """Fetch one file after the other until the end of the run. A thread runs this."""
@@ -130,6 +132,8 @@ class Fetcher:
     def _hold(self, number: int, outlook: Outlook) -> bool:
         """Fetch a file, and keep it if it is needed soon. Return False if the cache has no room for it.
 
+        If another worker has begun to fetch it since it was chosen, leave the file to that worker.
+
         The file with the lengths of its examples is fetched first. It is not kept, because it can be read
         again in a moment.
         """
@@ -143,12 +147,15 @@ class Fetcher:
                 )
         except FetchingStopped:
             return True
-        except BertDataError:
-            # The worker that needs the file tries again, and reports the error.
-            self._failed.add(number)
+        except Exception:
+            # The worker that needs the file tries again, and reports the error. Here any error of a store's
+            # client would end the thread.
+            with self._changed:
+                self._failed.add(number)
             return True
         if descriptor is None:
-            return False
+            name = self._names[number]
+            return bool({name, f"{name}{GROWING}"} & self._cache.folder.list_names())
         with self._changed:
             if self._is_closed or not self._outlook.near[number]:
                 os.close(descriptor)

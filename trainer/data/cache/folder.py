@@ -107,9 +107,16 @@ class CacheFolder:
 
     def use(self) -> int:
         """Say that a run trains on the dataset, until the returned descriptor is closed."""
-        descriptor = _open(os.path.join(self.directory, IN_USE_NAME), os.O_RDWR | os.O_CREAT)
-        with self.locked():
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        try:
+            descriptor = _open(os.path.join(self.directory, IN_USE_NAME), os.O_RDWR | os.O_CREAT)
+        except DiskFull as error:
+            raise StorageError(f"{self.root}: {error}") from None
+        try:
+            with self.locked():
+                fcntl.flock(descriptor, fcntl.LOCK_SH)
+        except BaseException:
+            os.close(descriptor)
+            raise
         return descriptor
 
     def list_names(self) -> set[str]:
@@ -129,7 +136,7 @@ class CacheFolder:
         except FileNotFoundError:
             return None
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        # Only the time of the last access, because readers look at the time of the last change.
+        # Only the time of the last access, because readers look at the time of the last modification.
         with suppress(OSError):
             os.utime(path, ns=(time.time_ns(), os.fstat(descriptor).st_mtime_ns))
         return descriptor
@@ -176,17 +183,20 @@ class CacheFolder:
 
     def abandon(self, name: str, descriptor: int) -> None:
         """Remove a file that could not be fetched."""
-        with suppress(OSError), self.locked():
+        # The error that ended the fetching is the one to report, also if the directory is gone.
+        with suppress(StorageError, DiskFull), self.locked():
             os.unlink(os.path.join(self.directory, name + GROWING))
         os.close(descriptor)
 
     def remove_damaged(self, name: str, descriptor: int) -> None:
         """Remove a file whose contents are wrong, unless another process has replaced it."""
         path = os.path.join(self.directory, name)
-        with self.locked(), suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
-                os.unlink(path)
-        os.close(descriptor)
+        try:
+            with self.locked(), suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+                    os.unlink(path)
+        finally:
+            os.close(descriptor)
 
     def count_bytes(self) -> int:
         """Return the bytes of all files of the cache directory."""

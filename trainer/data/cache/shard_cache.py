@@ -244,17 +244,22 @@ class ShardCache:
         """Return True if a copy is what was fetched.
 
         Its md5 was checked when it came. A copy that an earlier run has left is read once more, because its
-        bytes may have changed since.
+        bytes may have changed since. A copy that the disk does not give back is not sound.
         """
         found, identity = os.fstat(descriptor), _identify(descriptor)
         if found.st_size != file.bytes:
             return False
-        if identity not in self._sound and found.st_ctime < self._began:
+        # Not the time of the last change (st_ctime): ``open_whole`` has just changed it, with the time of the
+        # last access.
+        if identity not in self._sound and found.st_mtime < self._began:
             md5 = hashlib.md5(usedforsecurity=False)
             place = 0
-            while block := os.pread(descriptor, _BLOCK_BYTES, place):
-                md5.update(block)
-                place += len(block)
+            try:
+                while block := os.pread(descriptor, _BLOCK_BYTES, place):
+                    md5.update(block)
+                    place += len(block)
+            except OSError:
+                return False
             if file.md5 not in (None, md5.hexdigest()):
                 return False
         self._sound.add(identity)

@@ -19,6 +19,7 @@ from tests.support.cached_files import make_shards
 from tests.support.padded_examples import PaddedForm
 from trainer.config.sections.data import DataSection, LoadingSection
 from trainer.data.batches import FlatBatch
+from trainer.data.cache import fetching
 from trainer.data.cache.fetching import Fetcher
 from trainer.data.cache.forecast import Margins, OrderForecast
 from trainer.data.cache.shard_cache import ShardCache
@@ -231,6 +232,54 @@ def test_files_that_are_needed_soon_are_kept_from_others_until_the_run_ends(tmp_
     os.close(descriptor)
     assert by_need
     assert shards
+
+
+def test_a_place_that_is_reached_while_the_run_ends_keeps_no_file(tmp_path):
+    fetcher, cache, shards, forecast = fetcher_of(tmp_path, 8, 300)
+    by_need = np.argsort(forecast.find_next(0)).tolist()
+    wait_for(lambda: there(cache) == set(by_need[:3]))
+    fetcher.close()
+    fetcher.reach(0)
+    descriptors = [cache.hold(shards[number].file) for number in by_need[5:]]
+    assert there(cache) == set(by_need[5:])
+    for descriptor in descriptors:
+        assert descriptor is not None
+        os.close(descriptor)
+
+
+def test_a_file_that_another_worker_has_begun_to_fetch_does_not_make_the_threads_wait(tmp_path, monkeypatch):
+    shards = make_shards(tmp_path / "store", [100] * 8)
+    cache = ShardCache(str(tmp_path / "cache"), 800, shards)
+    order = Order([(shard.name, 10) for shard in shards], seed=1, open_files=1)
+    forecast = OrderForecast(order, Margins(before=10, after=0))
+    first, *later = np.argsort(forecast.find_next(0)).tolist()
+    with cache.folder.locked():
+        begun = cache.folder.begin(cache.names[shards[first].path], 100, 800, lambda file: None)
+    assert begun.descriptor is not None
+    # Both threads have chosen the file before the other worker began.
+    listed = [set[str](), set[str]()]
+    list_names = cache.folder.list_names
+    monkeypatch.setattr(cache.folder, "list_names", lambda: listed.pop() if listed else list_names())
+    monkeypatch.setattr(fetching, "_SHORTEST_REST_SECONDS", 60.0)
+    fetcher = Fetcher(cache, forecast, most_files=3, place=0, until=10**9)
+    wait_for(lambda: there(cache) == set(later))
+    fetcher.close()
+    os.close(begun.descriptor)
+
+
+def test_an_unknown_error_of_a_store_does_not_end_the_fetching_of_other_files(tmp_path, monkeypatch):
+    download, failures = ShardCache._download, [RuntimeError("of a client"), RuntimeError("of a client")]
+
+    def fail_twice(*given: Any) -> tuple[str, int]:
+        if failures:
+            raise failures.pop()
+        return download(*given)
+
+    monkeypatch.setattr(ShardCache, "_download", staticmethod(fail_twice))
+    fetcher, cache, _, _ = fetcher_of(tmp_path, 8, 800)
+    wait_for(lambda: len(there(cache)) == 6)
+    fetcher.close()
+    assert len(cache.folder.list_names()) == 7  # with in-use.lock: nothing is left of the others
 
 
 def test_a_file_that_cannot_be_fetched_ahead_is_the_readers_error(many, tmp_path):

@@ -1,5 +1,6 @@
 """The cache of remote files: each is fetched once, whole or not at all, and the latest needed is dropped."""
 
+import errno
 import json
 import os
 import shutil
@@ -149,8 +150,24 @@ def test_a_copy_that_changed_since_an_earlier_run_is_fetched_again(tmp_path):
         Path(first.folder.directory, first.names[shard.path]).write_bytes(damaged)
     time.sleep(0.01)
     later = ShardCache(root, LARGE, shards)
+    time.sleep(0.05)  # a run opens its data some time before it reads them
     assert [read(later, shard) for shard in shards] == list(map(contents, shards))
     assert fetched(tmp_path) == {"part-00000": 2, "part-00001": 2}
+
+
+def test_a_copy_that_the_disk_does_not_give_back_is_fetched_again(tmp_path, monkeypatch):
+    (shard,) = make_shards(tmp_path / "store", [300])
+    root = str(tmp_path / "cache")
+    assert read(ShardCache(root, LARGE, [shard]), shard) == contents(shard)
+    time.sleep(0.01)
+    later = ShardCache(root, LARGE, [shard])
+
+    def fail(*given: object) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(shard_cache.os, "pread", fail)
+    assert read(later, shard) == contents(shard)
+    assert fetched(tmp_path) == {"part-00000": 2}
 
 
 def test_files_without_a_manifest_are_told_apart_by_their_version(tmp_path):
@@ -308,6 +325,35 @@ def test_a_disk_that_shows_only_while_writing_that_it_is_full(tmp_path, monkeypa
         patch.setattr(shard_cache.os, "pwrite", fail)
         assert read(cache, shards[0]) is None
     assert names(cache) == []
+
+
+def test_a_cache_that_is_removed_while_a_file_comes_is_one_error_and_leaves_nothing_open(
+    tmp_path, monkeypatch
+):
+    shards = make_shards(tmp_path / "store", [100])
+    cache = ShardCache(str(tmp_path / "cache"), LARGE, shards)
+    read_all = ShardCache._download
+
+    def remove(*given: object) -> tuple[str, int]:
+        shutil.rmtree(tmp_path / "cache")
+        return read_all(*given)
+
+    monkeypatch.setattr(ShardCache, "_download", staticmethod(remove))
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(StorageError, match=r"bertdata-cache\.lock: No such file or directory"):
+        read(cache, shards[0])
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_disk_without_room_for_the_mark_of_a_run_is_one_error(tmp_path, monkeypatch):
+    folder = CacheFolder(str(tmp_path / "cache"), "0" * 32)
+
+    def fail(*given: object) -> int:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr(folders.os, "open", fail)
+    with pytest.raises(StorageError, match=f"{tmp_path / 'cache'}: no space left on the disk"):
+        folder.use()
 
 
 def test_a_cache_that_cannot_be_made_is_one_line(tmp_path):
