@@ -38,6 +38,7 @@ from bertdata.lineages.step import (
     SEGMENT,
     TRAIN_VOCAB,
     Lineage,
+    LineageFile,
     Step,
 )
 from bertdata.tokens.training.manifest import make_manifest_path
@@ -142,7 +143,7 @@ def plan_rebuild(
     needed = list_needed_files(read)
     found = find_source_files(needed, files, beside)
     links = _make_links(needed, found, output)
-    linked = {md5: link.path for md5, link in links.items()}
+    linked = {file: link.path for file, link in links.items()}
     places = Places(_place_outputs(made, output), {**found, **linked}, kept)
     return RebuildPlan(
         lineage=lineage,
@@ -274,15 +275,17 @@ def _list_directories(path: str) -> list[str]:
     return [directory, storage.get_parent(above)] if is_checkpoint else [directory]
 
 
-def _make_links(needed: Sequence[NeededFile], found: dict[str, str], output: str) -> dict[str, Link]:
-    """Return a link for each source whose name differs from the recorded one, by its md5.
+def _make_links(
+    needed: Sequence[NeededFile], found: dict[LineageFile, str], output: str
+) -> dict[LineageFile, Link]:
+    """Return a link for each source whose name differs from the recorded one.
 
     Raises SettingsError if a link would be needed in remote storage.
     """
     folders: dict[tuple[str, str], str] = {}
-    links: dict[str, Link] = {}
+    links: dict[LineageFile, Link] = {}
     for one in needed:
-        path, name = found[str(one.file.md5)], one.file.name
+        path, name = found[one.file], one.file.name
         if one.role in _NAMELESS_ROLES or storage.get_base_name(path) == name:
             continue
         key = (one.step.record, one.role)
@@ -290,7 +293,7 @@ def _make_links(needed: Sequence[NeededFile], found: dict[str, str], output: str
         target, local = storage.join(folder, name), find_local_path(path)
         if local is None or storage.is_remote(output):
             raise SettingsError(f"{path}: was called {name} when it was read; give it that name")
-        links[str(one.file.md5)] = Link(source=os.path.abspath(local), path=target)
+        links[one.file] = Link(source=os.path.abspath(local), path=target)
     return links
 
 

@@ -84,24 +84,25 @@ def _list_source_files(paths: Sequence[str]) -> Iterator[str]:
 
 
 def list_needed_files(steps: Iterable[Step]) -> list[NeededFile]:
-    """Return the source files that steps read, each md5 once.
+    """Return the source files that steps read, each file once.
 
+    Files with the same contents and other names count separately, because outputs may depend on names.
     The vocabulary of features is not among them, because a fine-tuned run takes that of the model from which
     it starts.
     """
-    found: dict[str | None, NeededFile] = {}
+    found: dict[LineageFile, NeededFile] = {}
     for step in steps:
         for one in step.inputs:
             if one.source and (step.name, one.role) != (FEATURES, "vocabulary"):
                 for file in one.files:
-                    found.setdefault(file.md5, NeededFile(step=step, role=one.role, file=file))
+                    found.setdefault(file, NeededFile(step=step, role=one.role, file=file))
     return list(found.values())
 
 
 def find_source_files(
     needed: Sequence[NeededFile], sources: SourceFiles, kept: SourceFiles | None = None
-) -> dict[str, str]:
-    """Return the path of each needed file, by its md5.
+) -> dict[LineageFile, str]:
+    """Return the path of each needed file.
 
     kept: files that the artefact itself keeps, such as the copy of the vocabulary in a dataset. They are
         taken if the sources lack a vocabulary.
@@ -109,14 +110,14 @@ def find_source_files(
     Raises InputError if a source has a file of the needed name with another md5, and MissingInputError if
     there is no such file at all.
     """
-    found: dict[str, str] = {}
+    found: dict[LineageFile, str] = {}
     for one in needed:
         path = sources.find(one.file)
         if path is None and one.role == "vocabulary":
             path = (kept and kept.find(one.file)) or find_cached_vocabulary(str(one.file.md5))
         if path is None:
             raise _make_missing_error(one, sources)
-        found[str(one.file.md5)] = path
+        found[one.file] = path
     return found
 
 

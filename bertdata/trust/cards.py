@@ -140,15 +140,23 @@ def _format_heading(values: Mapping[str, Any]) -> str:
 
 
 def _format_yaml(value: Any) -> str:
-    """Return a value in YAML on one line, which is JSON but for the form of small numbers."""
+    """Return a value in YAML on one line.
+
+    It is JSON except for the form of small numbers and of characters such as emoji.
+    """
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{json.dumps(name)}: {_format_yaml(one)}' for name, one in value.items())}}}"
+        items = (f"{_format_yaml(name)}: {_format_yaml(one)}" for name, one in value.items())
+        return f"{{{', '.join(items)}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_format_yaml, value))}]"
     if isinstance(value, float):
         # Readers of YAML 1.1 take 1e-05 for a text, and 1.0e-05 for a number.
         text = repr(value)
         return text if "." in text else text.replace("e", ".0e")
+    if isinstance(value, str):
+        # JSON writes U+1F600 as a pair of surrogates, which YAML does not put together.
+        escaped = (f"\\U{ord(one):08x}" if one > "\uffff" else json.dumps(one)[1:-1] for one in value)
+        return f'"{"".join(escaped)}"'
     return json.dumps(value)
 
 

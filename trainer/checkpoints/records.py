@@ -21,13 +21,14 @@ from trainer.checkpoints.safetensors_files import INDEX
 from trainer.checkpoints.source import find_trainer_checkpoint
 
 
-def add_checkpoint_record(path: str, documents: Documents) -> str:
+def add_checkpoint_record(path: str, documents: Documents, kind: str | None = None) -> str:
     """Add the record of a checkpoint, and the records of everything that led to it, to the documents.
 
     The record is the checkpoint's state, the file lineage.json of a model that was exported or converted, or,
     for weights of another program, a list of their files with md5s.
 
     path: a run, a checkpoint, or weights of another program.
+    kind: format in which the weights were read, as a directory may hold several. None: as it is recognised.
     Returns the md5 of the record.
     """
     own = find_trainer_checkpoint(path)
@@ -41,7 +42,7 @@ def add_checkpoint_record(path: str, documents: Documents) -> str:
         documents.add_directory(str(find_run_directory(own)))
         state = own / STATE
         return documents.add(state.read_bytes(), str(state))
-    return documents.add(make_weights_record(_list_weight_files(find_pretrained(path))), path)
+    return documents.add(make_weights_record(_list_weight_files(find_pretrained(path), kind)), path)
 
 
 def find_run_directory(checkpoint: Path) -> Path:
@@ -52,9 +53,12 @@ def find_run_directory(checkpoint: Path) -> Path:
     return checkpoint.parent.parent if checkpoint.parent.name == CHECKPOINTS else checkpoint
 
 
-def _list_weight_files(path: str) -> list[str]:
-    """Return the files of another program's checkpoint: its weights, and the model file beside them."""
-    prefix = find_prefix(path)
+def _list_weight_files(path: str, kind: str | None) -> list[str]:
+    """Return the files of another program's checkpoint: its weights, and the model file beside them.
+
+    The format is recognised as by ``trainer.checkpoints.formats.kinds``, which has read them.
+    """
+    prefix = find_prefix(path) if kind in (None, "tf1", "tf2") else None
     if prefix is not None:
         folder, stem = storage.get_parent(prefix), storage.get_base_name(prefix)
         names = [
@@ -62,7 +66,7 @@ def _list_weight_files(path: str) -> list[str]:
         ]
         files = [storage.join(folder, name) for name in names if not name.endswith(".meta")]
     else:
-        file = path if not storage.is_directory(path) else find_weights(path) or find_torch_file(path, None)
+        file = path if not storage.is_directory(path) else find_torch_file(path, kind) or find_weights(path)
         files = [] if file is None else [file]
         folder = path if storage.is_directory(path) else storage.get_parent(path)
         if file is not None and file.endswith(INDEX):

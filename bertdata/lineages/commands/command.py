@@ -72,12 +72,12 @@ class Places:
     """The paths of sources and rebuilt files.
 
     outputs: file or directory that each step writes when it is made again, by the step's record.
-    sources: path of each source file, by md5.
+    sources: path of each source file.
     kept: path of each vocabulary that is not trained again, by the record of its training.
     """
 
     def __init__(
-        self, outputs: Mapping[str, str], sources: Mapping[str, str], kept: Mapping[str, str]
+        self, outputs: Mapping[str, str], sources: Mapping[LineageFile, str], kept: Mapping[str, str]
     ) -> None:
         self.outputs, self.sources, self.kept = outputs, sources, kept
 
@@ -92,7 +92,7 @@ class Places:
     def find_file(self, given: Input, file: LineageFile) -> str:
         """Return the path of a file of an input."""
         if given.made_by is None:
-            return self.sources[str(file.md5)]
+            return self.sources[file]
         if given.made_by.record in self.kept:
             return self.kept[given.made_by.record]
         output = self.get_output(given.made_by)

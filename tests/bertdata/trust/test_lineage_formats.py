@@ -8,6 +8,7 @@ from pathlib import Path
 import datasets
 import mlcroissant
 import pytest
+import yaml
 from huggingface_hub import DatasetCard, ModelCard
 
 import bertdata as toolkit
@@ -98,6 +99,15 @@ def test_a_file_that_two_steps_have_read_is_counted_once() -> None:
     card = make_model_card(Lineage(path="", results=steps), facts)
     assert card.count(".txt | ") == 50
     assert "and 10 more, which the manifests list." in card
+
+
+@pytest.mark.parametrize("name", ["model 😀", "a\\b", 'quoted "é"', "two\nlines\x7f\u2028"])
+def test_the_heading_of_a_card_keeps_every_character_of_a_name(name: str) -> None:
+    evaluation = Evaluation("data", 2, [Measure("loss", "loss", 1e-05)])
+    facts = ModelFacts(name=name, pipeline="fill-mask", settings={}, evaluation=evaluation)
+    heading = yaml.safe_load(make_model_card(Lineage(path="", results=()), facts).split("---\n")[1])
+    assert heading["model-index"][0]["name"] == name
+    assert heading["model-index"][0]["results"][0]["metrics"][0]["value"] == 1e-05
 
 
 def test_values_cannot_break_out_of_a_cards_heading_and_tables() -> None:

@@ -163,7 +163,7 @@ def _make_record(
     to, moments, lower_case: arguments of ``convert``.
     """
     documents = Documents()
-    source = add_checkpoint_record(checkpoint.path, documents)
+    source = add_checkpoint_record(checkpoint.path, documents, checkpoint.kind)
     settings: dict[str, object] = {"to": to, "moments": moments, "task": checkpoint.task}
     if lower_case is not None:  # it decides the files of the tokeniser
         settings["lower_case"] = lower_case

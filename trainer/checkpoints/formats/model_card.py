@@ -9,6 +9,7 @@ from bertdata.dataset.companion_files import CARD_NAME
 from bertdata.errors import BertDataError
 from bertdata.io import storage
 from bertdata.lineages.read import read_lineage
+from bertdata.lineages.shown_settings import list_changed_keys
 from bertdata.lineages.step import FINETUNE, PRETRAIN, Lineage, Step
 from bertdata.trust.cards import Evaluation, Measure, ModelFacts, make_model_card
 from trainer.checkpoints.any_checkpoint import HEADS, OURS, Checkpoint
@@ -16,22 +17,18 @@ from trainer.checkpoints.formats.hub_cache import find_hub_name
 from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.records import find_run_directory
 from trainer.checkpoints.source import find_trainer_checkpoint
-from trainer.config.settings import Config
 from trainer.logs.charts import name_baseline_column
 from trainer.logs.recorded_run import Row, read_run
 
 _PIPELINES = dict(zip(HEADS, ("fill-mask", "question-answering", "text-classification"), strict=True))
 """The hub's names for what a model with each head does. A model without a head extracts features."""
 
-_LEFT_OUT = (
-    *("output_dir", "overwrite_output_dir", "train_data", "eval_data", "vocab", "model_config"),
-    *("start_from_ckpt", "resume_from", "resume", "resume_step", "steps_this_run", "plan", "save_plan"),
-    *("task_dir", "task_train_file", "task_eval_file", "task_predict_file", "json_summary", "mllog_file"),
-    *("no_progress_bar", "no_logs", "log_every", "curves", "description"),
-    *("checkpoint_every", "keep_checkpoints", "keep_local_checkpoints", "checkpoint_signal"),
+_PLACES = (
+    *("train_data", "eval_data", "vocab", "model_config", "start_from_ckpt", "plan"),
+    *("task_dir", "task_train_file", "task_eval_file", "task_predict_file"),
 )
-"""Settings that a card leaves out: paths on the machine that trained, and what was logged and kept there. The
-files that they name are in the card by their digests.
+"""Settings that a card leaves out: paths on the machine that trained. The card names those files by their
+digests.
 """
 
 _UNKNOWN_EVALUATION = "The evaluations of the run were not at hand when the model was exported."
@@ -88,15 +85,14 @@ def _find_base_model(lineage: Lineage) -> str:
 
 
 def _select_settings(lineage: Lineage) -> dict[str, Any]:
-    """Return the settings of the last training that differ from the defaults. config.json has the model's."""
-    step, usual = _find_last_training(lineage), Config.of().as_json()
+    """Return the settings of the last training that differ from the defaults. config.json has the model's.
+
+    Settings that only decide what is logged or kept, and where, are left out.
+    """
+    step = _find_last_training(lineage)
     if step is None:
         return {}
-    return {
-        name: value
-        for name, value in step.settings.items()
-        if name != "model" and name not in _LEFT_OUT and value != usual.get(name)
-    }
+    return {name: value for name, value in list_changed_keys(step.settings).items() if name not in _PLACES}
 
 
 def _find_evaluation(lineage: Lineage, checkpoint: Checkpoint) -> dict[str, Any]:
