@@ -93,6 +93,7 @@ def pretend_card(keep: Callable[[Any], None]) -> Iterator[None]:
     load_device_guard()
     from torch._dynamo.device_interface import CudaInterface
     from torch._inductor.graph import GraphLowering
+    from torch.utils._triton import has_triton
 
     def generate(graph: Any) -> None:
         """Generate the code of a graph, and stop before it is loaded."""
@@ -124,11 +125,14 @@ def pretend_card(keep: Callable[[Any], None]) -> Iterator[None]:
     triton.runtime.driver.set_active(Driver())
     for one in patches:
         one.start()
+    # PyTorch remembers the answer, and some packages have asked already when they were imported.
+    has_triton.cache_clear()
     try:
         yield
     finally:
         for one in patches:
             one.stop()
+        has_triton.cache_clear()
 
 
 def move_to_card(graph: torch.fx.GraphModule) -> None:
