@@ -185,8 +185,9 @@ def test_a_file_of_a_stream_is_opened_once_an_epoch_and_closed_when_it_was_read(
             next(loader)
             most = max(most, len(list_open_files(str(tmp_path))))
         loader.close()
-    # Each of the 3 streams reads a file, and perhaps opens the next one.
-    assert 3 <= most <= 6
+    # Each of the 3 streams reads a file, and perhaps opens the next one. A file that was read to its end is
+    # closed a few turns later.
+    assert 3 <= most <= 9
     assert max(Counter(call.args[1].path for call in opened.call_args_list).values()) == 1
 
 
