@@ -1,6 +1,5 @@
 """The campaign: a small share of it, and that it sees what is wrong."""
 
-import os
 import random
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from tests.soak.hostile_checkpoints import Ending
 @pytest.mark.thorough
 @pytest.mark.parametrize("part", ["damage", "kills", "accidents", "buckets"])
 def test_a_small_campaign_holds(part: str, capsys: pytest.CaptureFixture[str]) -> None:
-    counts = ("--cases=120", "--kills=24", "--accidents=24", "--buckets=6", f"--seed={os.getpid()}")
+    counts = ("--cases=120", "--kills=24", "--accidents=24", "--buckets=6", "--seed=56")
     status = campaign.main([f"--parts={part}", *counts])
     assert status == 0, capsys.readouterr().out
 
