@@ -13,7 +13,7 @@ if the user names them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
 from bertdata.dataset.binarised_manifest import BinarisedManifest
@@ -26,23 +26,12 @@ from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, check_file, compute_md5
 from bertdata.io.listing import list_inputs
-from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.io.manifest_file import MANIFEST_NAME, SizedFile
 from bertdata.sources.kinds import is_articles_kind
 from bertdata.text.languages import ENGLISH, find_language
 from bertdata.text.manifest import ARTICLES_COPY, RECORDS, TextManifest
 from bertdata.text.punkt.variants import find_variant
 from bertdata.wiki.articles.manifest import ArticlesManifest
-
-
-class _ListedFile(Protocol):
-    """Interface of manifest entries that describe a file."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def md5(self) -> str: ...
 
 
 def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = False) -> Report:
@@ -212,7 +201,7 @@ class _ChainWalk:
         return manifest
 
     def _check_inputs(
-        self, inputs: Sequence[_ListedFile], files: Sequence[FileEntry], step: str, copy: str
+        self, inputs: Sequence[SizedFile], files: Sequence[FileEntry], step: str, copy: str
     ) -> None:
         """Report a fault for each input that the manifest of the earlier step does not list with the same
         size and md5.

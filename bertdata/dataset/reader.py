@@ -48,7 +48,7 @@ _ROWS = 4096
 _BLOCK_BYTES = 1 << 20
 
 
-class StoredFile(NamedTuple):
+class DatasetFile(NamedTuple):
     """A file of a dataset, which may be remote.
 
     bytes: size of the file. None if it is not known.
@@ -83,22 +83,22 @@ class Shard:
     checked: tuple[int, ...] | None = None
 
     @property
-    def file(self) -> StoredFile:
+    def file(self) -> DatasetFile:
         """The file with the examples."""
-        return StoredFile(self.path, self.bytes, self.md5)
+        return DatasetFile(self.path, self.bytes, self.md5)
 
     @property
-    def lengths_file(self) -> StoredFile | None:
+    def lengths_file(self) -> DatasetFile | None:
         """The file with the lengths of the examples. None if there is no such file."""
         if self.lengths_md5 is None:
             return None
-        return StoredFile(self.lengths_path, ITEM_BYTES * self.examples, self.lengths_md5)
+        return DatasetFile(self.lengths_path, ITEM_BYTES * self.examples, self.lengths_md5)
 
 
 class FileCopies(Protocol):
     """Interface of an object that keeps copies of remote files on this machine, such as a cache."""
 
-    def open_copy(self, file: StoredFile) -> AbstractContextManager[BinaryIO | None]:
+    def open_copy(self, file: DatasetFile) -> AbstractContextManager[BinaryIO | None]:
         """Return a context manager that opens the copy of a remote file. The md5 of the copy was checked.
 
         It gives None if there is no copy and none can be made. The file is then read from its path.
@@ -331,7 +331,7 @@ class OpenedDataset:
         with self._open_original(shard) as file:
             yield file
 
-    def _open_copy(self, file: StoredFile) -> AbstractContextManager[BinaryIO | None]:
+    def _open_copy(self, file: DatasetFile) -> AbstractContextManager[BinaryIO | None]:
         """Return a context manager that opens the copy of a file on this machine, or gives None."""
         if self.copies is None or not storage.is_remote(file.path):
             return nullcontext()

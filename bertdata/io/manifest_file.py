@@ -33,6 +33,13 @@ class ListedFile(Protocol):
     def md5(self) -> str: ...
 
 
+class SizedFile(ListedFile, Protocol):
+    """The name, size and md5 of a file that a manifest lists."""
+
+    @property
+    def bytes(self) -> int: ...
+
+
 def dump_json(value: dict[str, Any]) -> bytes:
     """Return the object as UTF-8 JSON with one field per line."""
     return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()

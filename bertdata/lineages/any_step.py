@@ -4,7 +4,7 @@ from bertdata.errors import ManifestError
 from bertdata.io.file_check import compute_md5
 from bertdata.io.manifest_file import parse_json
 from bertdata.lineages.data_steps import make_data_step
-from bertdata.lineages.documents import Documents
+from bertdata.lineages.documents import RecordDocuments
 from bertdata.lineages.exported_model import is_export_record, make_export_step
 from bertdata.lineages.run_state import is_run_state
 from bertdata.lineages.run_steps import make_run_step
@@ -22,7 +22,7 @@ class StepMaker:
     documents: the records that are at hand.
     """
 
-    def __init__(self, documents: Documents) -> None:
+    def __init__(self, documents: RecordDocuments) -> None:
         self.documents = documents
         self._made: dict[tuple[str, str], Step] = {}
         self._depth = 0

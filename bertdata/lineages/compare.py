@@ -10,7 +10,7 @@ from bertdata.io import storage
 from bertdata.io.file_check import compute_file_md5
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.lineages.commands.run_commands import find_checkpoint
-from bertdata.lineages.documents import Documents
+from bertdata.lineages.documents import RecordDocuments
 from bertdata.lineages.step import EXPORT, FINETUNE, PRETRAIN, TRAIN_VOCAB, Step
 from bertdata.tokens.training.manifest import make_manifest_path
 
@@ -39,7 +39,7 @@ class Difference:
         return f"{self.where}: found {self.found}, expected {self.expected}"
 
 
-def compare_step(step: Step, output: str, documents: Documents) -> list[Difference]:
+def compare_step(step: Step, output: str, documents: RecordDocuments) -> list[Difference]:
     """Return the differences between a rebuilt step and its record, the files first.
 
     output: file or directory that the step was rebuilt to.
@@ -69,7 +69,7 @@ def _compare_files(step: Step, directory: str) -> Iterator[Difference]:
             yield Difference(step=step, where=path, found=f"md5 {md5}", expected=expected)
 
 
-def _compare_manifests(step: Step, path: str, documents: Documents) -> Iterator[Difference]:
+def _compare_manifests(step: Step, path: str, documents: RecordDocuments) -> Iterator[Difference]:
     """Yield a difference for the first field of the rebuilt manifest that is not as recorded.
 
     Fields that the recorded manifest lacks do not count, because an earlier version may have written it.

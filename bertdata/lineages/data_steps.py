@@ -5,7 +5,7 @@ and vocabularies. A manifest cites the manifest of the step before it by md5.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from bertdata.dataset.any_manifest import parse_any_manifest
 from bertdata.dataset.binarised_manifest import BinarisedManifest
@@ -14,8 +14,8 @@ from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
 from bertdata.errors import ManifestError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_md5
-from bertdata.io.manifest_file import parse_json
-from bertdata.lineages.documents import Documents
+from bertdata.io.manifest_file import SizedFile, parse_json
+from bertdata.lineages.documents import RecordDocuments
 from bertdata.lineages.step import (
     BINARISE,
     CONVERT,
@@ -48,23 +48,12 @@ _NO_MANIFEST = "no manifest was beside these files when they were read, so they 
 _OWN_VOCABULARY = "no manifest says how it was trained, so it counts as the user's own"
 
 
-class ListedFile(Protocol):
-    """Interface of manifest entries that describe a file."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def md5(self) -> str: ...
-
-
-def list_lineage_files(entries: Iterable[ListedFile]) -> tuple[LineageFile, ...]:
+def list_lineage_files(entries: Iterable[SizedFile]) -> tuple[LineageFile, ...]:
     """Return the files that manifest entries describe."""
     return tuple(LineageFile(name=one.name, md5=one.md5, bytes=one.bytes) for one in entries)
 
 
-def make_data_step(data: bytes, where: str, documents: Documents, directory: str = "") -> Step:
+def make_data_step(data: bytes, where: str, documents: RecordDocuments, directory: str = "") -> Step:
     """Return the step that wrote a manifest, with all steps before it.
 
     data: the manifest.
@@ -82,7 +71,7 @@ def make_data_step(data: bytes, where: str, documents: Documents, directory: str
 class _DataSteps:
     """The steps that led to one directory, made from its manifest and the manifests that this cites."""
 
-    def __init__(self, documents: Documents, directory: str) -> None:
+    def __init__(self, documents: RecordDocuments, directory: str) -> None:
         self._documents, self._directory = documents, directory
         self._depth = 0
 
@@ -334,7 +323,7 @@ def _make_vocabulary_step(data: bytes, where: str, path: str = "", parts: Step |
     )
 
 
-def find_vocabulary_manifest(documents: Documents, md5: str) -> bytes | None:
+def find_vocabulary_manifest(documents: RecordDocuments, md5: str) -> bytes | None:
     """Return the manifest of the vocabulary file with this md5, or None if it is not at hand."""
     for _, data in documents.items():
         try:

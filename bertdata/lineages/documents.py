@@ -20,7 +20,7 @@ _NAMED_BY_MD5 = re.compile(r"([0-9a-f]{32})\.json")
 """File name of a copy in the ``sources/`` of a run, which tells the md5 that the copy must have."""
 
 
-class Documents:
+class RecordDocuments:
     """Records of steps by their md5.
 
     paths: path of the file that each record was read from, by the record's md5.

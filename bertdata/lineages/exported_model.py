@@ -12,7 +12,7 @@ from bertdata.errors import ManifestError
 from bertdata.io import storage
 from bertdata.io.file_check import check_safe_names, compute_file_md5, compute_md5
 from bertdata.io.manifest_file import check_schema, dump_json, parse_json
-from bertdata.lineages.documents import Documents
+from bertdata.lineages.documents import RecordDocuments
 from bertdata.lineages.step import EXPORT, Input, LineageFile, Step
 from bertdata.lineages.weights_record import make_weights_input
 
@@ -47,7 +47,7 @@ def make_export_record(
     settings: Mapping[str, Any],
     versions: Mapping[str, str],
     source: str | None,
-    documents: Documents,
+    documents: RecordDocuments,
 ) -> bytes:
     """Return the contents of the file lineage.json.
 
@@ -81,7 +81,7 @@ def make_export_record(
 def make_export_step(
     data: bytes,
     where: str,
-    documents: Documents,
+    documents: RecordDocuments,
     follow: Callable[[bytes, str], Step],
     directory: str = "",
 ) -> Step:
@@ -121,7 +121,7 @@ def make_export_step(
 
 
 def _make_source_input(
-    source: str | None, documents: Documents, follow: Callable[[bytes, str], Step]
+    source: str | None, documents: RecordDocuments, follow: Callable[[bytes, str], Step]
 ) -> Input:
     """Return the checkpoint that was exported, with the step that wrote it if its record is at hand.
 

@@ -9,7 +9,7 @@ from bertdata.io import storage
 from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.lineages.any_step import StepMaker
-from bertdata.lineages.documents import Documents
+from bertdata.lineages.documents import RecordDocuments
 from bertdata.lineages.exported_model import LINEAGE_NAME, read_export_record
 from bertdata.lineages.run_state import CHECKPOINTS, STATE_NAME, parse_run_state
 from bertdata.lineages.step import Lineage, Step
@@ -37,7 +37,7 @@ def read_lineage(path: str) -> Lineage:
     given = path.rstrip("/") or path
     if not storage.exists(given):
         raise MissingInputError(f"{path}: no such file or directory")
-    documents = Documents()
+    documents = RecordDocuments()
     maker = StepMaker(documents)
     is_directory = storage.is_directory(given)
     results = _read_directory(given, maker) if is_directory else [_read_file(given, maker)]

@@ -15,7 +15,7 @@ from bertdata.errors import BertDataError, ManifestError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_md5
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.lineages.documents import Documents
+from bertdata.lineages.documents import RecordDocuments
 from bertdata.lineages.run_state import parse_run_state
 from bertdata.lineages.step import FINETUNE, PRETRAIN, Input, LineageFile, Step
 from bertdata.lineages.weights_record import make_weights_input
@@ -30,7 +30,7 @@ _ROLES = {TRAIN_DATA: "training data", EVAL_DATA: "evaluation data"}
 
 
 def make_run_step(
-    data: bytes, where: str, documents: Documents, follow: Follow, directory: str = "", run: str = ""
+    data: bytes, where: str, documents: RecordDocuments, follow: Follow, directory: str = "", run: str = ""
 ) -> Step:
     """Return the step that wrote a checkpoint, with all steps before it.
 
@@ -81,7 +81,7 @@ def _find_number(state: Mapping[str, Any]) -> int:
 
 
 def _make_data_inputs(
-    state: Mapping[str, Any], key: str, documents: Documents, follow: Follow, is_named: bool
+    state: Mapping[str, Any], key: str, documents: RecordDocuments, follow: Follow, is_named: bool
 ) -> Iterator[Input]:
     """Yield the datasets that a configuration key names, each with the step that made it.
 
@@ -105,7 +105,7 @@ def _make_data_inputs(
 
 
 def _make_start_inputs(
-    state: Mapping[str, Any], documents: Documents, follow: Follow, is_named: bool
+    state: Mapping[str, Any], documents: RecordDocuments, follow: Follow, is_named: bool
 ) -> Iterator[Input]:
     """Yield the checkpoint whose weights the phase started from, if there is one."""
     config = state["config"]
@@ -122,7 +122,7 @@ def _make_start_inputs(
         yield Input(role=START, remark=f"started from {told}; an earlier version did not record its digest")
 
 
-def _follow_record(role: str, record: str, what: str, documents: Documents, follow: Follow) -> Input:
+def _follow_record(role: str, record: str, what: str, documents: RecordDocuments, follow: Follow) -> Input:
     """Return an input whose record is cited, with the step that wrote it if the record is at hand."""
     data = documents.find(record)
     if data is None:
@@ -135,7 +135,9 @@ def _follow_record(role: str, record: str, what: str, documents: Documents, foll
     return Input(role=role, files=step.outputs, record=record, made_by=step)
 
 
-def _find_data_in_place(state: Mapping[str, Any], key: str, documents: Documents, run: str) -> list[str]:
+def _find_data_in_place(
+    state: Mapping[str, Any], key: str, documents: RecordDocuments, run: str
+) -> list[str]:
     """Return the md5s of the manifests of the datasets that a key names, if they are still in place.
 
     Training data count only if their shards have the digest in the state. The manifests are added to the
@@ -163,7 +165,7 @@ def _find_features(path: str, run: str) -> str:
     return own if "/features/" in path and not storage.exists(path) and storage.exists(own) else path
 
 
-def add_manifest(path: str, documents: Documents) -> str:
+def add_manifest(path: str, documents: RecordDocuments) -> str:
     """Add a dataset's manifest and the manifests that the dataset keeps to the documents. Return its md5.
 
     path: the dataset's directory, or a manifest or shards in it.

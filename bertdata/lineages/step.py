@@ -6,7 +6,7 @@ from typing import Any
 
 from bertdata.io.file_check import compute_md5
 from bertdata.io.manifest_file import format_md5sum_line
-from bertdata.lineages.documents import Documents
+from bertdata.lineages.documents import RecordDocuments
 
 EXTRACT = "extract"
 SEGMENT = "segment"
@@ -81,7 +81,7 @@ class Input:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One step of a lineage: a command that read inputs and wrote outputs, as its record describes it.
+    """Step of a lineage: a command that read inputs and wrote outputs, as its record describes it.
 
     name: name of the step, one of STEP_NAMES.
     path: path or URL of what the step wrote. Empty if only a copy of its record is at hand.
@@ -126,7 +126,7 @@ class Lineage:
 
     path: str
     results: tuple[Step, ...]
-    documents: Documents = field(default_factory=Documents, compare=False, repr=False)
+    documents: RecordDocuments = field(default_factory=RecordDocuments, compare=False, repr=False)
 
     def list_steps(self) -> list[Step]:
         """Return every step once, each after the steps that made its inputs."""

@@ -84,7 +84,7 @@ class ShardReader(Protocol):
 
     @property
     def row_form(self) -> Hashable:
-        """What ``decode_rows`` has to know about the bytes of examples.
+        """Everything that ``decode_rows`` has to know about the bytes of examples.
 
         Examples of files with the same form and layout can be decoded together.
         """

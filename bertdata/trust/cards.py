@@ -18,7 +18,7 @@ from bertdata.trust.licences import find_languages, find_licences
 _TRAINING = (PRETRAIN, FINETUNE)
 
 
-class Measure(NamedTuple):
+class EvaluationMeasure(NamedTuple):
     """A result of an evaluation.
 
     name: name of the measure, such as masked_lm_accuracy.
@@ -30,7 +30,7 @@ class Measure(NamedTuple):
     value: float
 
 
-class Evaluation(NamedTuple):
+class LastEvaluation(NamedTuple):
     """The last evaluation of a run up to the checkpoint that was exported.
 
     data: the evaluation data, as the run's settings name them.
@@ -40,11 +40,11 @@ class Evaluation(NamedTuple):
 
     data: str
     update: int
-    measures: Sequence[Measure]
+    measures: Sequence[EvaluationMeasure]
 
 
 class ModelFacts(NamedTuple):
-    """What the card of a model says in addition to the model's lineage.
+    """Facts that the card of a model states in addition to the model's lineage.
 
     name: name of the model.
     pipeline: the hub's name for what the model does, such as fill-mask.
@@ -58,7 +58,7 @@ class ModelFacts(NamedTuple):
     pipeline: str
     settings: Mapping[str, Any]
     base_model: str = ""
-    evaluation: Evaluation | None = None
+    evaluation: LastEvaluation | None = None
     without_evaluation: str = ""
 
 
@@ -160,7 +160,7 @@ def _format_yaml(value: Any) -> str:
     return json.dumps(value)
 
 
-def _make_model_index(facts: ModelFacts, evaluation: Evaluation) -> list[dict[str, Any]]:
+def _make_model_index(facts: ModelFacts, evaluation: LastEvaluation) -> list[dict[str, Any]]:
     """Return the results of an evaluation in the form in which the hub shows them."""
     result = {
         "task": {"type": facts.pipeline},

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from bertdata.dataset.companion_files import FILES_BESIDE
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.verify import list_own_files
-from bertdata.errors import ShardError
+from bertdata.errors import DataError, ShardError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_file_md5
 from bertdata.lineages.read import read_lineage
@@ -228,13 +228,20 @@ def _describe_records(columns: Sequence[StoredColumn], source: dict[str, Any]) -
                 "@type": "cr:Field",
                 "@id": f"{_EXAMPLES}/{_make_id(column.name)}",
                 "name": column.name,
-                "dataType": _TYPES[column.type],
+                "dataType": _find_type(column),
                 **_describe_length(column.length),
                 "source": {**source, "extract": {"column": column.name}},
             }
             for column in columns
         ],
     }
+
+
+def _find_type(column: StoredColumn) -> str:
+    """Return Croissant's type of a column's values."""
+    if column.type not in _TYPES:
+        raise DataError(f"column {column.name} has the type {column.type}, which is not described here")
+    return _TYPES[column.type]
 
 
 def _describe_length(length: int | None) -> dict[str, Any]:

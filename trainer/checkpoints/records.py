@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
-from bertdata.lineages.documents import Documents
+from bertdata.lineages.documents import RecordDocuments
 from bertdata.lineages.exported_model import LINEAGE_NAME, is_unchanged, read_export_record
 from bertdata.lineages.run_state import CHECKPOINTS
 from bertdata.lineages.weights_record import make_weights_record
@@ -21,7 +21,7 @@ from trainer.checkpoints.safetensors_files import INDEX
 from trainer.checkpoints.source import find_trainer_checkpoint
 
 
-def add_checkpoint_record(path: str, documents: Documents, kind: str | None = None) -> str:
+def add_checkpoint_record(path: str, documents: RecordDocuments, kind: str | None = None) -> str:
     """Add the record of a checkpoint, and the records of everything that led to it, to the documents.
 
     The record is the checkpoint's state, the file lineage.json of a model that was exported or converted, or,

@@ -65,7 +65,7 @@ class FileRows(NamedTuple):
 
 
 class FileSpans(NamedTuple):
-    """Where the examples of each file lie in an epoch.
+    """Places of the examples of each file in an epoch.
 
     queues: number of the queue that reads the file.
     firsts, lasts: places in the epoch of the first and the last example of the file. All three are -1 for a

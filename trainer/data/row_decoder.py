@@ -65,16 +65,16 @@ class RowDecoder(ChunkDecoder):
         All rows that are decoded singly are one item of the result, with a file of decoded examples that has
         only these rows.
         """
-        pieces, by_form = list[Piece](), dict[object, list[tuple[RowPlaces, FileRows]]]()
+        pieces, by_form = list[Piece](), dict[object, list[tuple[ChunkPlaces, FileRows]]]()
         for part in parts:
             held = self._pieces[part.piece].result()
-            if isinstance(held, RowPlaces):
+            if isinstance(held, ChunkPlaces):
                 by_form.setdefault(held.reader.row_form, []).append((held, part))
             else:
                 pieces.append(self.take(part))
         return [*pieces, *map(self._decode_together, by_form.values())]
 
-    def _decode_together(self, found: "list[tuple[RowPlaces, FileRows]]") -> Piece:
+    def _decode_together(self, found: "list[tuple[ChunkPlaces, FileRows]]") -> Piece:
         """Read rows of several files, and decode them at once.
 
         found: for each file or chunk, the places of its rows, and the rows to decode. All files have the same
@@ -101,10 +101,10 @@ class RowDecoder(ChunkDecoder):
             return chunks
         # Whole files are compared with their md5 before a row is used, as if they were decoded as a whole.
         check = None if self._chunks.chunk_rows or file not in self._checked else self._checked[file][1]
-        return RowReader(self._source, shard, self._chunks.sizes(*self._files[file]), chunks, check)
+        return SingleRowReader(self._source, shard, self._chunks.sizes(*self._files[file]), chunks, check)
 
 
-class RowPlaces(NamedTuple):
+class ChunkPlaces(NamedTuple):
     """The places of the rows of a chunk in an open file.
 
     first: number of the chunk's first row in the file.
@@ -152,7 +152,7 @@ class RowPlaces(NamedTuple):
             pass
 
 
-def refuse_damaged_rows(found: list[tuple[RowPlaces, FileRows]]) -> None:
+def refuse_damaged_rows(found: list[tuple[ChunkPlaces, FileRows]]) -> None:
     """Raise ShardError for the first of some rows that cannot be decoded. The error names the file and the
     row.
 
@@ -169,7 +169,7 @@ def refuse_damaged_rows(found: list[tuple[RowPlaces, FileRows]]) -> None:
     raise AssertionError("rows that can be decoded one by one cannot be decoded together")
 
 
-class RowReader:
+class SingleRowReader:
     """Reader of the places of rows in a file, which stays open. Several threads may use it.
 
     source: the dataset of the file.
@@ -193,13 +193,13 @@ class RowReader:
         self._files, self._lock = ExitStack(), Lock()
         self._reader: ShardReader | None = None
         # The places of the last chunks. A stream needs the same chunk in many turns.
-        self._places: OrderedDict[int, RowPlaces] = OrderedDict()
+        self._places: OrderedDict[int, ChunkPlaces] = OrderedDict()
 
     def request(self, chunk: int) -> None:
         """Announce that ``take`` will be called with a chunk."""
         self._chunks.request(chunk)
 
-    def take(self, chunk: int) -> CompactExamples | RowPlaces:
+    def take(self, chunk: int) -> CompactExamples | ChunkPlaces:
         """Return the places of a chunk's rows. If the file has no single rows, return the decoded chunk."""
         with self._lock:
             if chunk in self._places:
@@ -217,7 +217,7 @@ class RowReader:
             if len(offsets) != end - first + 1:
                 found = f"{len(self._reader)} examples, expected {self._shard.examples}"
                 raise ShardError(f"{self._shard.path}: holds {found}")
-            places = RowPlaces(self._source, self._shard, self._reader, first, offsets, self._files)
+            places = ChunkPlaces(self._source, self._shard, self._reader, first, offsets, self._files)
             self._places[chunk] = places
             if len(self._places) > _KEPT_PLACES:
                 self._places.popitem(last=False)

@@ -16,9 +16,9 @@ from bertdata import __version__
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.lineages.documents import SOURCES, Documents
+from bertdata.lineages.documents import SOURCES, RecordDocuments
 from bertdata.lineages.run_state import FROM_PHASE_1, FROM_WEIGHTS
-from bertdata.lineages.run_steps import EVAL_DATA, START, TRAIN_DATA
+from bertdata.lineages.run_steps import EVAL_DATA, START, TRAIN_DATA, add_manifest
 from trainer.checkpoints.checkpoint import State
 from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.records import add_checkpoint_record, find_run_directory
@@ -66,7 +66,7 @@ def _collect(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the fields of the state that say where the run comes from, and the records to keep by md5."""
     state, runtime = training.state, training.runtime
-    documents = Documents()
+    documents = RecordDocuments()
     sources = {TRAIN_DATA: _add_manifests(data, documents)}
     if held_out is not None:
         sources[EVAL_DATA] = _add_manifests(held_out, documents)
@@ -117,7 +117,7 @@ def _list_values(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _add_manifests(data: OpenedDataset, documents: Documents) -> list[str]:
+def _add_manifests(data: OpenedDataset, documents: RecordDocuments) -> list[str]:
     """Add the manifests of a dataset's directories to the documents. Return their md5s, in reading order.
 
     Files without a manifest, which the user has accepted by --unverified, are left out.
@@ -125,9 +125,6 @@ def _add_manifests(data: OpenedDataset, documents: Documents) -> list[str]:
     directories = dict.fromkeys(storage.get_parent(one.path) for one in data.shards if one.md5 is not None)
     found = []
     for directory in directories:
-        path = storage.join(directory, MANIFEST_NAME)
-        manifest = storage.read_if_present(path)
-        if manifest is not None:
-            documents.add_directory(directory)
-            found.append(documents.add(manifest, path))
+        if storage.exists(storage.join(directory, MANIFEST_NAME)):
+            found.append(add_manifest(directory, documents))
     return found

@@ -109,44 +109,45 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
     evaluation = make_evaluation(runtime, data, shape)
     kept = note_sources(training, data, None if evaluation is None else evaluation.data)
     form = planned.form()
-    # The loader's threads begin to read here, at the state's position in the data.
-    loader = planned.loader(form, training.state)
-    described = f"{device.describe()}{remark}"
-    after = training.state.logged_step if training.is_resumed else None
-    rank, every = runtime.collective.rank, config.reports.log_every
-    further = runtime.loggers
-    loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after, further)
-    # Everything above may raise an error. Only now the output directory is changed, so that a refused start
-    # leaves nothing behind.
-    runtime.on_machines(lambda: _prepare_directory(config, later_than, kept))
-    runtime.on_rank_0(lambda: begin_uploads(runtime, later_than))
-    devices = runtime.collective.size * device.replicas
-    peak, unit = device.find_peak(described), config.steps_of_update
-    report = Reporter(loggers, log_every=every, devices=devices, peak=peak, steps_of_update=unit)
-    signals = handle_training_signals(runtime.collective.stopping, config.run.checkpoint_signal)
-    # One worker asks for checkpoints after a time, and all agree on the update.
-    seconds = None if rank else config.run.seconds_between_checkpoints
-    timer = request_saves(runtime.collective.stopping, seconds)
-    profile: AbstractContextManager[Callable[[], object]] = nullcontext(lambda: None)
-    if config.run.profile:
-        from trainer.run.profiling import record_profile
+    # The loader's threads begin to read here, at the state's position in the data. The end of this block ends
+    # them, also after an error.
+    with closing(planned.loader(form, training.state)) as loader:
+        described = f"{device.describe()}{remark}"
+        after = training.state.logged_step if training.is_resumed else None
+        rank, every = runtime.collective.rank, config.reports.log_every
+        further = runtime.loggers
+        loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after, further)
+        # Everything above may raise an error. Only now the output directory is changed, so that a refused
+        # start leaves nothing behind.
+        runtime.on_machines(lambda: _prepare_directory(config, later_than, kept))
+        runtime.on_rank_0(lambda: begin_uploads(runtime, later_than))
+        devices = runtime.collective.size * device.replicas
+        peak, unit = device.find_peak(described), config.steps_of_update
+        report = Reporter(loggers, log_every=every, devices=devices, peak=peak, steps_of_update=unit)
+        signals = handle_training_signals(runtime.collective.stopping, config.run.checkpoint_signal)
+        # One worker asks for checkpoints after a time, and all agree on the update.
+        seconds = None if rank else config.run.seconds_between_checkpoints
+        timer = request_saves(runtime.collective.stopping, seconds)
+        profile: AbstractContextManager[Callable[[], object]] = nullcontext(lambda: None)
+        if config.run.profile:
+            from trainer.run.profiling import record_profile
 
-        profile = record_profile(runtime, planned.last - planned.start)
-    # The end of this block ends the loader's threads, closes the logs, restores the signal handlers, and
-    # waits until the last checkpoint is written.
-    with closing(loader), report, signals, timer, training, profile as count_update:
-        announce_start(training, planned, loader, form, described, report)
-        report.plan(make_run_plan(training, planned, evaluation))
-        report.begin()
-        stopped = make_updates(training, loader, evaluation, report, planned, count_update)
-        training.finish_save()
-        if training.state.best:
-            runtime.log(describe_best(config, training.state.best))
-        if stopped and training.state.number:
-            runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
-        elif stopped:
-            runtime.log(f"stopped before the first update as requested; {BEGINS_AGAIN}")
-        report.close("stopped" if stopped else "success")
+            profile = record_profile(runtime, planned.last - planned.start)
+        # The end of this block closes the logs, restores the signal handlers, and waits until the last
+        # checkpoint is written.
+        with report, signals, timer, training, profile as count_update:
+            announce_start(training, planned, loader, form, described, report)
+            report.plan(make_run_plan(training, planned, evaluation))
+            report.begin()
+            stopped = make_updates(training, loader, evaluation, report, planned, count_update)
+            training.finish_save()
+            if training.state.best:
+                runtime.log(describe_best(config, training.state.best))
+            if stopped and training.state.number:
+                runtime.log(f"stopped after update {training.state.step} as requested; --resume continues")
+            elif stopped:
+                runtime.log(f"stopped before the first update as requested; {BEGINS_AGAIN}")
+            report.close("stopped" if stopped else "success")
     training.is_stopped = stopped
     training.is_over = training.state.step == config.schedule.steps and not stopped
     return training

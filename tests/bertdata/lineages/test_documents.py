@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from bertdata.lineages.documents import Documents
+from bertdata.lineages.documents import RecordDocuments
 
 
 def write_copy(folder: Path, name: str, content: bytes) -> str:
@@ -14,7 +14,7 @@ def write_copy(folder: Path, name: str, content: bytes) -> str:
 
 def test_a_copy_that_no_longer_has_the_md5_of_its_name_is_a_fault(tmp_path):
     cited, found = "0" * 32, write_copy(tmp_path, f"{'0' * 32}.json", b'{"kind": "edited"}')
-    documents = Documents()
+    documents = RecordDocuments()
     documents.add_directory(str(tmp_path))
     remark, is_fault = documents.explain_absence(cited, "the dataset's manifest")
     assert is_fault
@@ -26,6 +26,6 @@ def test_files_that_are_no_json_objects_are_no_records(tmp_path):
     record = write_copy(tmp_path, "parts.json", b"{}")
     write_copy(tmp_path, "latin.json", b'{"a": "\xe9"}')
     write_copy(tmp_path, "list.json", b"[1]")
-    documents = Documents()
+    documents = RecordDocuments()
     documents.add_directory(str(tmp_path))
     assert documents.as_texts() == {record: "{}"}

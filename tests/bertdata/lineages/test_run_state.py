@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bertdata.errors import ManifestError
-from bertdata.lineages.documents import Documents
+from bertdata.lineages.documents import RecordDocuments
 from bertdata.lineages.run_state import compute_state_md5
 from bertdata.lineages.run_steps import make_run_step
 from bertdata.lineages.step import Step
@@ -16,7 +16,9 @@ def read_step(**fields: Any) -> Step:
     """Return the step of a state with these fields and the md5 that belongs to them."""
     state = {"format": "bertdata checkpoint 1", "config": {}, "files": {}} | fields
     data = json.dumps({**state, "md5": compute_state_md5(state)}).encode()
-    return make_run_step(data, "state.json", Documents(), lambda *given: pytest.fail("follows a record"))
+    return make_run_step(
+        data, "state.json", RecordDocuments(), lambda *given: pytest.fail("follows a record")
+    )
 
 
 @pytest.mark.parametrize("fields", [{}, {"sources": None}, {"lanes": 4}, {"field_of_a_later_version": 1}])

@@ -13,7 +13,7 @@ from huggingface_hub import DatasetCard, ModelCard
 
 import bertdata as toolkit
 from bertdata.lineages.step import Input, Lineage, LineageFile, Step
-from bertdata.trust.cards import Evaluation, Measure, ModelFacts, make_model_card
+from bertdata.trust.cards import EvaluationMeasure, LastEvaluation, ModelFacts, make_model_card
 from tests.support.commands import Program
 from tests.support.data_chains import make_chain
 from tests.support.paths import DUMP
@@ -103,7 +103,7 @@ def test_a_file_that_two_steps_have_read_is_counted_once() -> None:
 
 @pytest.mark.parametrize("name", ["model 😀", "a\\b", 'quoted "é"', "two\nlines\x7f\u2028"])
 def test_the_heading_of_a_card_keeps_every_character_of_a_name(name: str) -> None:
-    evaluation = Evaluation("data", 2, [Measure("loss", "loss", 1e-05)])
+    evaluation = LastEvaluation("data", 2, [EvaluationMeasure("loss", "loss", 1e-05)])
     facts = ModelFacts(name=name, pipeline="fill-mask", settings={}, evaluation=evaluation)
     heading = yaml.safe_load(make_model_card(Lineage(path="", results=()), facts).split("---\n")[1])
     assert heading["model-index"][0]["name"] == name
@@ -112,13 +112,13 @@ def test_the_heading_of_a_card_keeps_every_character_of_a_name(name: str) -> Non
 
 def test_values_cannot_break_out_of_a_cards_heading_and_tables() -> None:
     evil = 'a\n---\nlicense: "mit"\n| b |'
-    measures = [Measure("loss", evil, 1e-07), Measure("accuracy", "accuracy", 0.5)]
+    measures = [EvaluationMeasure("loss", evil, 1e-07), EvaluationMeasure("accuracy", "accuracy", 0.5)]
     facts = ModelFacts(
         name=evil,
         pipeline="fill-mask",
         settings={evil: evil},
         base_model="",
-        evaluation=Evaluation(evil, 3, measures),
+        evaluation=LastEvaluation(evil, 3, measures),
     )
     text = make_model_card(Lineage(path="", results=()), facts)
     card = ModelCard(text)

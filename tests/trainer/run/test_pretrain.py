@@ -1067,3 +1067,18 @@ def test_epochs_need_the_size_of_an_update_where_a_plan_chooses_it(training_set)
     config = Config.of(num_train_epochs=1.0)
     with pytest.raises(SettingsError, match="num_train_epochs needs batch_size or global_batch_size"):
         count_updates(runtime, config, open_dataset(str(training_set)))
+
+
+def test_a_start_that_fails_ends_the_threads_of_its_loader(trainer, training_set, tmp_path, monkeypatch):
+    """From Python they would go on reading, and downloading, for as long as the interpreter runs."""
+    closed = []
+    close = Loader.close
+    monkeypatch.setattr(Loader, "close", lambda self: (closed.append(self), close(self))[1])
+
+    def refuse_logs(*_: object, **__: object) -> None:
+        raise SettingsError("no logs today")
+
+    monkeypatch.setattr(training_loop, "make_loggers", refuse_logs)
+    refuse(trainer(*words(training_set, tmp_path / "run")), 2, "no logs today")
+    assert len(closed) == 1
+    assert not (tmp_path / "run" / "checkpoints").exists()

@@ -16,7 +16,7 @@ from bertdata.io import storage
 from bertdata.io.outputs import refuse_input_as_output
 from bertdata.io.terminal import say_error
 from bertdata.io.whole_directory import open_directory
-from bertdata.lineages.documents import Documents
+from bertdata.lineages.documents import RecordDocuments
 from bertdata.lineages.exported_model import LINEAGE_NAME, make_export_record
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, make_tokenizer_files
@@ -162,7 +162,7 @@ def _make_record(
     checkpoint: the checkpoint that is converted.
     to, moments, lower_case: arguments of ``convert``.
     """
-    documents = Documents()
+    documents = RecordDocuments()
     source = add_checkpoint_record(checkpoint.path, documents, checkpoint.kind)
     settings: dict[str, object] = {"to": to, "moments": moments, "task": checkpoint.task}
     if lower_case is not None:  # it decides the files of the tokeniser

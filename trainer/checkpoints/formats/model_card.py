@@ -11,7 +11,7 @@ from bertdata.io import storage
 from bertdata.lineages.read import read_lineage
 from bertdata.lineages.shown_settings import list_changed_keys
 from bertdata.lineages.step import FINETUNE, PRETRAIN, Lineage, Step
-from bertdata.trust.cards import Evaluation, Measure, ModelFacts, make_model_card
+from bertdata.trust.cards import EvaluationMeasure, LastEvaluation, ModelFacts, make_model_card
 from trainer.checkpoints.any_checkpoint import HEADS, OURS, Checkpoint
 from trainer.checkpoints.formats.hub_cache import find_hub_name
 from trainer.checkpoints.reading import read_state
@@ -110,10 +110,10 @@ def _find_evaluation(lineage: Lineage, checkpoint: Checkpoint) -> dict[str, Any]
     if not found:
         return {"without_evaluation": "The run made no evaluation."}
     measures = list(_select_measures(found[-1]))
-    return {"evaluation": Evaluation(_name_evaluation_data(lineage), int(found[-1]["step"]), measures)}
+    return {"evaluation": LastEvaluation(_name_evaluation_data(lineage), int(found[-1]["step"]), measures)}
 
 
-def _select_measures(row: Row) -> list[Measure]:
+def _select_measures(row: Row) -> list[EvaluationMeasure]:
     """Return the results in a row of evaluation.csv, each with the result of guessing after it if known."""
     guesses = {name_baseline_column(name) for name in row}
     names = [name for name in row if name not in _COUNTS and name not in guesses]
@@ -122,7 +122,7 @@ def _select_measures(row: Row) -> list[Measure]:
         found.append((name, name.replace("_", " ")))
         found.append((name_baseline_column(name), f"{name.replace('_', ' ')} of guessing"))
     return [
-        Measure(name, words, row[name])
+        EvaluationMeasure(name, words, row[name])
         for name, words in dict(found).items()
         if math.isfinite(row.get(name, math.nan))
     ]

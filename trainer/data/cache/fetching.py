@@ -67,7 +67,10 @@ class Fetcher:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Let all files be dropped, and end the threads. A thread that is fetching ends a moment later."""
+        """Release all files, so that the cache may drop them, and end the threads.
+
+        A thread that is fetching ends a moment later.
+        """
         with self._changed:
             if self._is_closed:
                 return

@@ -141,7 +141,7 @@ class CacheFolder:
             os.utime(path, ns=(time.time_ns(), os.fstat(descriptor).st_mtime_ns))
         return descriptor
 
-    def begin(self, name: str, size: int, limit: int, rank: Rank) -> "Beginning":
+    def begin(self, name: str, size: int, limit: int, rank: Rank) -> "FetchStart":
         """Begin to fetch a file: drop other files until there is room, and reserve its place on the disk.
 
         Call this under the lock of the cache directory.
@@ -153,11 +153,11 @@ class CacheFolder:
         path = os.path.join(self.directory, name + GROWING)
         # A worker that waits for another one asks again and again, so the other files are not listed for it.
         if os.path.lexists(path) and not _remove_half_file(path):
-            return Beginning(is_busy=True)
+            return FetchStart(is_busy=True)
         files = self._list_without_half_files()
         missing = sum(file.bytes for file in files) + size - limit
         if missing > 0 and not self._drop(files, missing, rank):
-            return Beginning()
+            return FetchStart()
         os.makedirs(self.directory, exist_ok=True)
         descriptor = _open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
@@ -167,7 +167,7 @@ class CacheFolder:
             os.unlink(path)
             os.close(descriptor)
             raise
-        return Beginning(descriptor=descriptor)
+        return FetchStart(descriptor=descriptor)
 
     def finish(self, name: str, descriptor: int) -> None:
         """Give a fetched file its final name. The descriptor then has a shared lock."""
@@ -248,8 +248,10 @@ class CacheFolder:
         return found
 
 
-class Beginning(NamedTuple):
-    """What came of the wish to fetch a file. Without descriptor and ``is_busy``, there is no room for it.
+class FetchStart(NamedTuple):
+    """Result of an attempt to begin fetching a file.
+
+    Without a descriptor, and if ``is_busy`` is False, the cache has no room for the file.
 
     descriptor: the file to write to, with an exclusive lock.
     is_busy: whether another worker is fetching it.

@@ -35,7 +35,7 @@ _MANY = 1_000_000
 
 
 class Margins(NamedTuple):
-    """How many examples before and after its own place a file is needed.
+    """Numbers of examples before and after its own place for which a file is needed.
 
     before: examples before the first example of a file, from which on workers read the file ahead.
     after: examples after the last place at which a worker needs the file. Other workers may be as far behind.
