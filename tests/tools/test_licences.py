@@ -24,13 +24,14 @@ STATED_ELSEWHERE = {
 """Packages whose metadata say nothing, with the licence in their source."""
 COPYLEFT = {"wikiextractor": {"wiki", "all", "dev"}}
 """Packages whose licence asks something of programs that use them, and the extras that install them."""
+OTHER_NAMES = {"3-Clause BSD": "BSD", "Apache 2.0": "Apache", "The Unlicense": "Unlicense"}
 
 
 def split_licence(text: str) -> list[str]:
     """Return the single licences of a statement, without the words that vary from one package to the next."""
     words = re.split(r"\bAND\b|\bOR\b|\bWITH LLVM-exception\b|[();]", text)
     names = [re.sub(r"\b(Software )?Licen[sc]e( 2\.0)?$", "", word.strip()).strip() for word in words]
-    return [{"Apache 2.0": "Apache", "3-Clause BSD": "BSD"}.get(name, name) for name in names if name]
+    return [OTHER_NAMES.get(name, name) for name in names if name]
 
 
 def test_every_licence_is_known() -> None:
