@@ -9,8 +9,9 @@ LOG := $(VENV)/install.log
 STARTED := $(shell date +%s)
 # constraints.txt pins the tested versions for each tested Python; make CONSTRAINTS= takes what is newest.
 CONSTRAINTS := $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" if (3, 10) <= sys.version_info < (3, 14) else "")')
-# Folders in their order: the last ones are light, so that no core waits for another at the end.
-TESTS := $(BIN)/python -m pytest -q -n 2 --no-loadscope-reorder
+# Three processes on two cores: a quarter of the time, tests wait for other programs. Folders in their order: the
+# last ones are light, so that no core waits for another at the end.
+TESTS := $(BIN)/python -m pytest -q -n 3 --no-loadscope-reorder
 NATIVE := $(shell find bertdata/_native -name '*.h' -o -name '*.cpp')
 
 .PHONY: setup horovod try-horovod demo test test-thorough soak mutations campaign pins wheels xla gpu check bench bench-fine-tuning bench-continued docs clean

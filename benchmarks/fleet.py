@@ -184,7 +184,8 @@ def list_worker_pieces(dealer: Dealer, window: int) -> list[set[DecodedPiece]]:
 
     window: number of examples from the beginning of the epoch.
     """
-    order, turn = dealer.order, 32 * dealer.order.queues
+    order = dealer.order
+    turn = (order.run if isinstance(order, StreamOrder) else 32) * order.queues
     updates = window // dealer.update_rows
     found = []
     for nth in np.unique(np.linspace(0, updates - 1, _SAMPLED_PLACES).astype(int)).tolist():
@@ -263,7 +264,7 @@ def main() -> None:
     for name, count in DATASETS.items():
         rows, rest = divmod(sum(histogram), DATASETS["English Wikipedia"])
         files = [(f"part-{number:05}.tfrecord", rows + (number < rest)) for number in range(count)]
-        streams = choose_reading("auto", count, is_shareable=True)
+        streams = choose_reading("auto", count, len(histogram), is_shareable=True)
         gigabytes = rows * cost.stored / 1e9
         print(f"\n{name}: {count:,} files of {rows:,} examples, {count * gigabytes:,.0f} GB")
         print(f"{streams.open_files} streams, chunks of {streams.chunk_rows} examples")

@@ -45,7 +45,7 @@ SMALL_DATA = "--eval-articles 12 --shuffle global --num-shards 12"
 SMALL_RUN = (
     "--hidden-size 32 --num-attention-heads 2 --intermediate-size 64 --num-hidden-layers 2 --batch-size 4 "
     "--log-every 20 --checkpoint-every 20 --keep-checkpoints 50 --no-progress-bar --warmup 10 "
-    "--base-learning-rate 0.001"
+    "--base-learning-rate 0.001 --open-files auto"
 )
 PHASE_1, PHASE_2 = "--steps 240", "--steps 20"
 
@@ -274,17 +274,7 @@ def test_the_page_from_the_dump_to_the_model(
 def compare(fleet: Fleet, shards: Path, tmp_path: Path) -> None:
     """Assert the weights of one undisturbed worker that reads the same data from the local disk."""
     place = tmp_path / "undisturbed"
-    words = [
-        "-m",
-        "trainer",
-        "pretrain",
-        "--config",
-        "tiny",
-        "--global-batch-size",
-        "8",
-        "--open-files",
-        "auto",
-    ]
+    words = ["-m", "trainer", "pretrain", "--config", "tiny", "--global-batch-size", "8"]
     words += ["--train-data", str(shards / "phase1"), "--output-dir", str(place), *PHASE_1.split()]
     fleet.run([sys.executable, *words, *SMALL_RUN.split()])
     number = int(PHASE_1.split()[1])

@@ -28,7 +28,17 @@ _REASONS = {
     "chunk_rows": _ANOTHER_ORDER,
     "optimiser": "its moments do not fit",
 }
-_PLACES = ("train_data", "eval_data", "vocab", "plan", "save_plan", "cache_dir", "cache_size")
+_SAME_BATCHES = (
+    "train_data",
+    "eval_data",
+    "vocab",
+    "plan",
+    "save_plan",
+    "cache_dir",
+    "cache_size",
+    "open_files",
+)
+"""Keys that name places, and the key whose meaning for a dataset is in the state, where it must be equal."""
 _DEVICE_KEYS = ("device", "strategy", "compile", "deterministic", "device_options")
 """Keys outside of the sections in ``_COMPARED`` on which the last bits of the weights may depend."""
 _SAID_ELSEWHERE = (
@@ -89,10 +99,13 @@ def check_steps(path: Path, state: State, config: Config) -> None:
 def find_changed_settings(state: State, config: Config) -> dict[str, Any]:
     """Return the checkpoint's value of each setting that changes the training and differs in this run.
 
-    Settings about the places of data and files are left out, since the data themselves are compared.
+    Settings about the places of data and files are left out, because the data themselves are compared. So is
+    the number of open files, because the state has the number that was used.
     """
     now = config.as_json()
-    sections = [key for section in _COMPARED for key in list_section_keys(section) if key not in _PLACES]
+    sections = [
+        key for section in _COMPARED for key in list_section_keys(section) if key not in _SAME_BATCHES
+    ]
     return {
         key: state.config[key]
         for key in (*sections, *CHANGEABLE, *_DEVICE_KEYS)

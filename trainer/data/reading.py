@@ -10,13 +10,8 @@ from typing import NamedTuple
 
 from trainer.data.order import hash_key
 
-CHUNK_ROWS = 2048
-"""Number of consecutive rows of a file that are decoded and shuffled together.
-
-With 512 streams, this makes a million examples from which an update is drawn. They take 0.4 GB of memory if
-they have 128 ids each.
-"""
-
+_CHUNK_IDS = 2**20
+_MOST_CHUNK_ROWS = 2048
 _MOST_STREAMS = 512
 _MANY_FILES = 8  # if streams have more files than this, they end at nearly the same time in any case
 
@@ -34,15 +29,16 @@ class Reading(NamedTuple):
 
 
 WHOLE_FILES = Reading(8)
-"""The default, also where streams are asked for but reading cannot be shared out."""
+"""How files are read if there are few, or if reading cannot be shared out."""
 
 
-def choose_reading(open_files: int | str, files: int, *, is_shareable: bool) -> Reading:
+def choose_reading(open_files: int | str, files: int, longest: int, *, is_shareable: bool) -> Reading:
     """Choose how the files of a dataset are read.
 
     open_files: the configured number of open files, with which files are read whole. "auto": streams, whose
     number follows from the number of files.
     files: number of files that are not empty.
+    longest: largest number of ids of a row.
     is_shareable: False if the rows of a worker come from all files, for example because they are packed
     while loading.
     """
@@ -51,7 +47,18 @@ def choose_reading(open_files: int | str, files: int, *, is_shareable: bool) -> 
     # Few files have no streams, because there is little to share out.
     if files <= WHOLE_FILES.open_files or not is_shareable:
         return WHOLE_FILES
-    return Reading(count_streams(files), CHUNK_ROWS)
+    return Reading(count_streams(files), count_chunk_rows(longest))
+
+
+def count_chunk_rows(longest: int) -> int:
+    """Return how many consecutive rows of a file are decoded and shuffled together, if files are streams.
+
+    With 512 streams, an update is drawn from a million examples, which take 0.4 GB of memory if they have up
+    to 128 ids. Rows of more than 512 ids have smaller chunks, so that the chunks take no more than 1.4 GB.
+
+    longest: largest number of ids of a row.
+    """
+    return max(1, min(_MOST_CHUNK_ROWS, _CHUNK_IDS // longest))
 
 
 def count_streams(files: int) -> int:

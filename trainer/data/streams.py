@@ -5,7 +5,7 @@ every file. In the order of this module, an epoch has many streams. Each file be
 stream reads its files one after the other. So a worker that takes its examples from a few streams reads only
 the files of these streams.
 
-A file is read in chunks of CHUNK_ROWS consecutive rows, because with many streams there is no room in memory
+A file is read in chunks of consecutive rows, because with many streams there is no room in memory
 for whole files. The rows of a chunk are shuffled. The first chunk of a file is smaller, by an amount that
 follows from the file's name, so that the streams do not all need their next chunk at the same time.
 

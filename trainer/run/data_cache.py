@@ -38,22 +38,25 @@ def find_machine_copies(runtime: Runtime) -> list[int]:
     return sorted(machines[mine])
 
 
-def check_cache_size(cache: ShardCache, at_once: AtOnce) -> None:
+def check_cache_size(cache: ShardCache, at_once: AtOnce, *, has_streams: bool = False) -> None:
     """Raise SettingsError if the cache is smaller than what the workers need at the same time.
 
     Raises StorageError if the disk is smaller. If the disk is smaller than the configured size, the disk is
     the limit.
+    has_streams: whether files are read as streams, of which all need their files at the same time.
     """
+    size = round_up_gigabytes(at_once.bytes)
+    fewer = ", or read fewer files at the same time with --open-files 8" if has_streams else ""
     root, files, needed = cache.folder.root, at_once.files, format_bytes(at_once.bytes)
     if at_once.bytes > cache.room:
         raise StorageError(
             f"{root}: the disk has room for {format_bytes(cache.room)}, but the {files} files that this "
-            f"machine needs at the same time have {needed}; give --cache-dir on a larger disk"
+            f"machine needs at the same time have {needed}; give --cache-dir on a larger disk{fewer}"
         )
     if at_once.bytes > cache.limit:
         raise SettingsError(
             f"cache_size is {format_bytes(cache.limit)}, but the {files} files that this machine needs at "
-            f"the same time have {needed}; give --cache-size {round_up_gigabytes(at_once.bytes)} or more"
+            f"the same time have {needed}; give --cache-size {size} or more{fewer}"
         )
     cache.limit = min(cache.limit, cache.room)
 

@@ -1,11 +1,13 @@
 """The updates that a run will make: how many there are, how large they are, and from which rows."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from bertdata.io import storage
 from trainer.checkpoints.checkpoint import State
+from trainer.checkpoints.reading import read_state
 from trainer.config.schedules.form import Schedule
 from trainer.config.settings import Config
 from trainer.data.batches import Form
@@ -13,7 +15,7 @@ from trainer.data.cache.shard_cache import ShardCache
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader, forecast_needs, make_dealer, make_order
-from trainer.data.reading import Reading, choose_reading, describe_streams
+from trainer.data.reading import WHOLE_FILES, Reading, choose_reading, describe_streams
 from trainer.run.data_cache import (
     MachineReads,
     check_cache_size,
@@ -22,6 +24,7 @@ from trainer.run.data_cache import (
     measure_reads,
 )
 from trainer.run.mixture_epochs import log_epochs
+from trainer.run.start_point import find_resumed_checkpoint
 from trainer.update.worker import Runtime
 
 
@@ -115,11 +118,22 @@ class PlannedUpdates:
         """
         return Loader(self.rows, **settings)
 
-    def choose_reading(self) -> Reading:
-        """Choose how a new run reads the files of the training data."""
-        files = sum(rows > 0 for _, rows in self.rows.data.file_rows)
-        given = self.runtime.config.data.open_files
-        return choose_reading(given, files, is_shareable=self.rows.is_shareable)
+    @cached_property
+    def reading(self) -> Reading:
+        """How the files of the training data are read. With open_files auto, a run that resumes goes on as
+        its checkpoint says. All workers ask for this.
+        """
+        return Reading(*self.runtime.on_rank_0(self._choose_reading))
+
+    def _choose_reading(self) -> Reading:
+        config, rows = self.runtime.config, self.rows
+        if config.data.open_files == "auto" and (path := find_resumed_checkpoint(config)) is not None:
+            state = read_state(path)
+            if state.phase == config.phase:
+                return Reading(state.open_files, state.chunk_rows)
+        files = sum(count > 0 for _, count in rows.data.file_rows)
+        longest = rows.layout.max_seq_length
+        return choose_reading(config.data.open_files, files, longest, is_shareable=rows.is_shareable)
 
     def prepare_cache(self) -> None:
         """Check that the cache of remote files is large enough, and log what this machine reads.
@@ -140,6 +154,11 @@ class PlannedUpdates:
                     f"{data.name}: each of the {len(self.machine)} workers of this machine downloads the "
                     "files that it reads; with --cache-dir DIR, the machine downloads each file once"
                 )
+            if self.reading.chunk_rows and len(self.machine) == runtime.copies:
+                runtime.log(
+                    f"{data.name}: {self.reading.open_files} files are downloaded before the first update, "
+                    "because they are read at the same time; --open-files 8 begins with 8 files"
+                )
             return
         cache, rows = data.copies, self.rows
         if foreign := cache.folder.list_foreign():
@@ -148,11 +167,10 @@ class PlannedUpdates:
             )
         if not rows.follows_order:
             return
-        reading = self.choose_reading()
         dealer = make_dealer(
             rows,
-            make_order(data, runtime.config.data.seed, reading),
-            reading,
+            make_order(data, runtime.config.data.seed, self.reading),
+            self.reading,
             lengths=lambda file: np.zeros(0),  # they decide only which worker of a group gets a row
             batch_size=self.batch_size,
             accumulation=self.accumulation * runtime.device.replicas,
@@ -161,21 +179,21 @@ class PlannedUpdates:
             seed=runtime.config.data.seed,
         )
         forecast = forecast_needs(rows, dealer, self.machine)
-        runtime.on_every_worker(lambda: check_cache_size(cache, forecast.find_at_once(cache.sizes, 0)))
+        at_once, has_streams = forecast.find_at_once(cache.sizes, 0), self.reading.chunk_rows > 0
+        runtime.on_every_worker(lambda: check_cache_size(cache, at_once, has_streams=has_streams))
         reads = runtime.collective.gather([runtime.collective.local_rank, *measure_reads(cache, forecast, 0)])
         runtime.log(
             describe_reads(cache, [MachineReads(*of_machine) for rank, *of_machine in reads if rank == 0])
         )
 
     def log_reading(self, loader: Loader, state: State) -> None:
-        """Log how files are read, and how many of the streams each worker reads, if open_files is auto."""
-        if self.runtime.config.data.open_files != "auto":
-            return
+        """Log how many of more than 8 files are read at the same time, and how many each worker reads."""
         files = sum(rows > 0 for _, rows in self.rows.data.file_rows)
         if not state.chunk_rows:
-            at_once = min(state.open_files, files)
-            what = "one file at a time" if at_once == 1 else f"{at_once} files at the same time"
-            self.runtime.log(f"reading {what}, each whole")
+            if files > WHOLE_FILES.open_files:
+                self.runtime.log(
+                    f"reading {min(state.open_files, files)} of {files} files at the same time, each whole"
+                )
             return
         counts = self.runtime.collective.gather(loader.count_own_streams())
         self.runtime.log(describe_streams(files, state.open_files, state.chunk_rows, counts))

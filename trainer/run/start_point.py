@@ -59,9 +59,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     if (path := find_resumed_checkpoint(config)) is not None:
         state = read_state(path)
         if state.phase == fresh.phase:
-            # With open_files auto, the run goes on with the number and the chunks of the checkpoint.
-            reading = () if config.data.open_files == "auto" else ("open_files", "chunk_rows")
-            check_fits(path, state, fresh, "data", "order", "seed", *reading, "optimiser")
+            check_fits(path, state, fresh, "data", "order", "seed", "open_files", "chunk_rows", "optimiser")
             check_position(path, state, config)
             check_steps(path, state, config)
             return "resumed", str(path)
@@ -150,7 +148,12 @@ def load_start_from(
         return state, None
     # "resumed": everything continues, that is, counts, position in the data, loss scale, weights and moments.
     position = Position(*saved.position)
-    state = replace(saved, task=fresh.task, position=position, config=runtime.record_config())
+    recorded = runtime.record_config()
+    if (
+        recorded["open_files"] == "auto"
+    ):  # the run goes on with its own reading, and a rebuild must begin with it
+        recorded["open_files"] = saved.config.get("open_files", saved.open_files)
+    state = replace(saved, task=fresh.task, position=position, config=recorded)
     # The best evaluation counts only for the same result, and only while its checkpoint is in this directory.
     is_here = Path(path).parent == get_checkpoints_folder(str(config.run.output_dir))
     if not is_here or saved.best.get("metric") != config.evaluation.keep_best:

@@ -92,7 +92,7 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
     longest = find_longest_feature(data) if config.is_finetuning else data.layout.max_seq_length
     # The state of a run at update 0. If the run continues a checkpoint, load_start replaces it.
     fresh = make_initial_state(
-        config, shape, data.digest, order, runtime.task.name, longest, *planned.choose_reading()
+        config, shape, data.digest, order, runtime.task.name, longest, *planned.reading
     )
     fresh = replace(fresh, config=runtime.record_config())
     schedule = planned.add_warmup(config.make_schedule(runtime.copies))

@@ -71,5 +71,5 @@ TEN = "reading 10 of 10 files at the same time, in chunks of 2048 rows"
     ],
 )
 def test_the_log_says_what_each_worker_reads(counts, said):
-    assert choose_reading("auto", 10, is_shareable=True) == Reading(10, 2048)
+    assert choose_reading("auto", 10, 128, is_shareable=True) == Reading(10, 2048)
     assert describe_streams(10, 10, 2048, counts) == said

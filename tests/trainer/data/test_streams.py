@@ -24,7 +24,7 @@ from trainer.data.generated import GeneratedData, generate_data
 from trainer.data.loader import Loader
 from trainer.data.open_chunks import OpenChunks
 from trainer.data.order import Dealer, FileRows, Order, Position
-from trainer.data.reading import CHUNK_ROWS, Reading, choose_reading, count_streams
+from trainer.data.reading import Reading, choose_reading, count_chunk_rows, count_streams
 from trainer.data.streams import StreamDealer, StreamOrder, rank_by_reversed_digits
 
 LAYOUT = ShardLayout(max_seq_length=12, max_predictions_per_seq=3)
@@ -232,11 +232,16 @@ def test_more_workers_than_files_read_one_or_two_files_each():
 def test_the_number_of_streams_follows_from_the_number_of_files():
     found = {files: count_streams(files) for files in (9, 500, 512, 700, 2048, 37000)}
     assert found == {9: 9, 500: 500, 512: 512, 700: 350, 2048: 512, 37000: 512}
-    assert choose_reading("auto", 500, is_shareable=True) == Reading(500, CHUNK_ROWS)
+    assert choose_reading("auto", 500, 128, is_shareable=True) == Reading(500, 2048)
     # few files, rows that come from all files, and a configured number: whole files
-    assert choose_reading("auto", 8, is_shareable=True) == Reading(8)
-    assert choose_reading("auto", 500, is_shareable=False) == Reading(8)
-    assert choose_reading(12, 500, is_shareable=True) == Reading(12)
+    assert choose_reading("auto", 8, 128, is_shareable=True) == Reading(8)
+    assert choose_reading("auto", 500, 128, is_shareable=False) == Reading(8)
+    assert choose_reading(12, 500, 128, is_shareable=True) == Reading(12)
+
+
+def test_chunks_of_long_rows_have_fewer_rows():
+    found = {longest: count_chunk_rows(longest) for longest in (5, 128, 512, 513, 1024, 8192, 65535, 2**21)}
+    assert found == {5: 2048, 128: 2048, 512: 2048, 513: 2044, 1024: 1024, 8192: 128, 65535: 16, 2**21: 1}
 
 
 @pytest.mark.parametrize("start", [0, 60, 124])  # at 60 both streams go on to their next file, at 124 epochs

@@ -917,8 +917,8 @@ def test_the_start_says_what_is_being_done(training_set, tmp_path):
 def test_a_first_update_that_compiles_and_a_checkpoint_that_is_read_are_said(
     trainer, training_set, tmp_path, monkeypatch
 ):
-    compile_it = torch.nn.Module.compile
-    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: compile_it(self, backend="eager"))
+    compile_it = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda function, **_: compile_it(function, backend="eager"))
     run = words(training_set, tmp_path, "--num-hidden-layers=1", "--steps=2", "--warmup=0", "--compile")
     outcome = trainer(*run, "--steps-this-run=1")
     assert outcome.status == 0, outcome.err
@@ -971,7 +971,7 @@ def test_compile_only_compiles_for_each_phase_and_writes_nothing(trainer, tmp_pa
         compiled.append((first.phase, *updates[0][0].input_ids.shape))
         compile_it(strategy, updates, first)
 
-    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: None)  # that takes half a minute
+    monkeypatch.setattr(torch, "compile", lambda function, **_: function)  # that takes half a minute
     monkeypatch.setattr(compiling, "compile_by_updates", note)
     sizes = ["--max-seq-length", 16, 32, "--batch-size", 4, 2, "--max-predictions-per-seq=2"]
     outcome = trainer(*words(None, tmp_path / "run", *GENERATED, *sizes, "--compile-only"))
@@ -993,7 +993,7 @@ def test_compile_only_compiles_once_for_every_budget_that_the_data_need(
         compiled.append(len(updates[0][0].input_ids))
         compile_it(strategy, updates, first)
 
-    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: None)
+    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
     monkeypatch.setattr(compiling, "compile_by_updates", note)
     outcome = trainer(*words(training_set, tmp_path / "run", "--token-budget=40", "--compile-only"))
     assert outcome.status == 0, outcome.err
@@ -1001,8 +1001,8 @@ def test_compile_only_compiles_once_for_every_budget_that_the_data_need(
 
 
 def test_compile_only_needs_no_place_and_the_model_is_compiled(trainer, monkeypatch):
-    compile_it = torch.nn.Module.compile
-    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: compile_it(self, backend="eager"))
+    compile_it = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda function, **_: compile_it(function, backend="eager"))
     model = (*MODEL, "--num-hidden-layers=1")
     outcome = trainer("pretrain", *model, *GENERATED, "--batch-size=2", "--compile-only")
     assert outcome.status == 0, outcome.err

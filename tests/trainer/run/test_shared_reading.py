@@ -36,44 +36,55 @@ def state_of(run: Path, number: int):
     return read_state(find_checkpoints(str(run))[number])
 
 
-def test_a_run_records_its_streams_and_goes_on_with_them(trainer, many, tmp_path):
+def test_many_files_are_streams_which_a_run_records_and_goes_on_with(trainer, many, tmp_path):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    outcome = trainer(*words(many, whole, STREAMS))
+    outcome = trainer(*words(many, whole))
     assert outcome.status == 0, outcome.err
     assert "reading 12 of 12 files at the same time, in chunks of 2048 rows\n" in outcome.err + outcome.out
     assert (state_of(whole, 10).open_files, state_of(whole, 10).chunk_rows) == (FILES, 2048)
     assert trainer(*words(many, cut, STREAMS), "--steps-this-run=4").status == 0
-    assert trainer(*words(many, cut, STREAMS), "--resume").status == 0
+    assert trainer(*words(many, cut), "--resume").status == 0
     assert losses(cut) == losses(whole)
     assert tensors(cut, 10) == tensors(whole, 10)
     # a number of open files means whole files, which is another order even for the same number
-    for number, more in ((12, ["--open-files=12"]), (8, [])):
+    for number in (12, 8):
         said = (
             f"its open_files is auto (12 streams), this one's {number}; its position belongs to another order"
         )
-        refuse(trainer(*words(many, cut), "--resume", "--steps=12", *more), 1, said)
+        run = trainer(*words(many, cut), "--resume", "--steps=12", f"--open-files={number}")
+        refuse(run, 1, said)
 
 
-def test_the_default_is_8_whole_files_and_auto_goes_on_with_them(trainer, many, tmp_path):
+def test_a_run_of_whole_files_goes_on_with_them_without_a_flag(trainer, many, tmp_path):
+    """So do runs of earlier versions, whose default was 8 whole files."""
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    outcome = trainer(*words(many, whole))
+    outcome = trainer(*words(many, whole, "--open-files=8"))
     assert outcome.status == 0, outcome.err
-    assert "at the same time" not in outcome.err + outcome.out
     assert trainer(*words(many, cut, "--open-files=8"), "--steps-this-run=4").status == 0
     values = json.loads((find_checkpoints(str(cut))[4] / "state.json").read_text())
     assert (values["open_files"], values["chunk_rows"]) == (8, 0)
-    outcome = trainer(*words(many, cut, STREAMS), "--resume")
+    outcome = trainer(*words(many, cut), "--resume")
     assert outcome.status == 0, outcome.err
-    assert "reading 8 files at the same time, each whole\n" in outcome.err + outcome.out
+    assert "reading 8 of 12 files at the same time, each whole\n" in outcome.err + outcome.out
     assert (state_of(cut, 10).open_files, state_of(cut, 10).chunk_rows) == (8, 0)
+    assert state_of(cut, 10).config == state_of(whole, 10).config | {"output_dir": str(cut), "resume": True}
+    assert state_of(cut, 10).history == []
     assert losses(cut) == losses(whole)
     assert tensors(cut, 10) == tensors(whole, 10)
 
 
-def test_auto_tells_how_many_files_a_small_set_has(trainer, training_set, tmp_path):
-    outcome = trainer(*words(training_set, tmp_path, "--open-files=auto", "--steps=1", "--warmup=0"))
+def test_a_phase_2_reads_its_own_data_as_they_need(trainer, many, tmp_path):
+    run = tmp_path / "run"
+    assert trainer(*words(many, run, "--open-files=8")).status == 0
+    assert trainer(*words(many, run, "--phase2")).status == 0
+    assert (state_of(run, 20).open_files, state_of(run, 20).chunk_rows) == (FILES, 2048)
+
+
+def test_few_files_are_read_whole(trainer, training_set, tmp_path):
+    outcome = trainer(*words(training_set, tmp_path, "--steps=1", "--warmup=0"))
     assert outcome.status == 0, outcome.err
-    assert "reading 3 files at the same time, each whole\n" in outcome.err + outcome.out
+    assert "at the same time" not in outcome.err + outcome.out
+    assert (state_of(tmp_path, 1).open_files, state_of(tmp_path, 1).chunk_rows) == (8, 0)
 
 
 @pytest.mark.parametrize("given", ["many", "Auto"])

@@ -49,10 +49,10 @@ class DataSection(Section):
         by_phase=True,
     )
     open_files: int | str = setting(
-        8,
-        "number of files read at the same time, each whole; or auto: with more than 8 files, read them in "
-        "chunks, so that of several machines each reads a part of the files; the order of the examples "
-        "depends on it",
+        "auto",
+        "number of files read at the same time, each whole; auto: read more than 8 files all at the same "
+        "time, in chunks, so that of several machines each reads a part of the files; the order of the "
+        "examples depends on it",
         least=1,
         other_names=["lanes"],
     )
