@@ -1,8 +1,8 @@
 """Simulation of the reading of 1 to 4,096 workers: ``python -m benchmarks.fleet``.
 
 For each number of workers and machines, it asks the loader's own code (``trainer.data.order`` and
-``trainer.data.streams``) which files each worker needs in an epoch. It does so for the default, which reads 8
-whole files at a time, and for streams (``--open-files auto``). No file is read in this simulation, and no
+``trainer.data.streams``) which files each worker needs in an epoch. It does so for 8 whole files at a time
+(``--open-files 8``), and for streams, which are the default. No file is read in this simulation, and no
 formula stands for the loader. Not every worker and update is asked: _SAMPLED_MACHINES machines and
 _SAMPLED_PLACES places of the epoch are.
 

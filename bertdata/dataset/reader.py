@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import accumulate, pairwise
@@ -348,18 +348,22 @@ class OpenedDataset:
                 yield file
             return
         # Read the file once for its md5. A remote file is copied on the way, so that it is transferred only
-        # once.
+        # once. It is closed then, because its buffers take many megabytes.
         md5 = hashlib.md5(usedforsecurity=False)
-        with (
-            storage.open_input(shard.path) as source,
-            cast(BinaryIO, TemporaryFile()) if remote else nullcontext(source) as file,
-            nullcontext() if remote else refuse_writes(source, shard.path),
-        ):
+        with ExitStack() as stack:
+            source = stack.enter_context(storage.open_input(shard.path))
+            file = source
+            if remote:
+                file = cast(BinaryIO, stack.enter_context(TemporaryFile()))
+            else:
+                stack.enter_context(refuse_writes(source, shard.path))
             while (remote or shard.md5) and (block := source.read(_BLOCK_BYTES)):
                 md5.update(block)
                 if remote:
                     file.write(block)
             refuse_changed(shard.path, md5.hexdigest(), shard.md5)
+            if remote:
+                source.close()
             file.seek(0)
             yield file
 

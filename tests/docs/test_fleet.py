@@ -45,7 +45,7 @@ SMALL_DATA = "--eval-articles 12 --shuffle global --num-shards 12"
 SMALL_RUN = (
     "--hidden-size 32 --num-attention-heads 2 --intermediate-size 64 --num-hidden-layers 2 --batch-size 4 "
     "--log-every 20 --checkpoint-every 20 --keep-checkpoints 50 --no-progress-bar --warmup 10 "
-    "--base-learning-rate 0.001 --open-files auto"
+    "--base-learning-rate 0.001 --open-files auto"  # the configuration tiny has another value
 )
 PHASE_1, PHASE_2 = "--steps 240", "--steps 20"
 

@@ -45,7 +45,7 @@ from trainer.data.order import (
 )
 from trainer.data.reading import Chunks, Reading
 
-_TURNS_OF_A_CHUNK = 64  # number of turns in which a stream provides the rows of a chunk
+_TURNS_OF_A_CHUNK = 512  # number of turns in which a stream provides the rows of a chunk
 _MACHINE = 8  # number of neighbouring micro-batches that get neighbouring streams, as machines have 8 devices
 
 

@@ -2,9 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from tempfile import gettempdir
 from typing import NamedTuple
 
+import numpy as np
+
 from bertdata.errors import SettingsError, StorageError
+from trainer.data.cache.folder import find_free_bytes
 from trainer.data.cache.forecast import AtOnce, Forecast
 from trainer.data.cache.shard_cache import ShardCache, format_bytes
 from trainer.update.worker import Runtime
@@ -38,25 +42,50 @@ def find_machine_copies(runtime: Runtime) -> list[int]:
     return sorted(machines[mine])
 
 
-def check_cache_size(cache: ShardCache, at_once: AtOnce, *, has_streams: bool = False) -> None:
+def sum_over_machine(runtime: Runtime, values: Sequence[int]) -> list[int]:
+    """Return the sums of some numbers over the workers of this machine. All workers call this."""
+    found = runtime.collective.gather([runtime.collective.local_rank, *values])
+    machine = np.cumsum([local_rank == 0 for local_rank, *_ in found])
+    here = machine == machine[runtime.collective.rank]
+    sums: list[int] = np.array(found)[here, 1:].sum(axis=0).tolist()
+    return sums
+
+
+def check_temporary_room(at_once: AtOnce, advice: str) -> None:
+    """Raise StorageError if the temporary directory has less room than the remote files that are open at the
+    same time.
+
+    at_once: the copies of all workers of this machine.
+    advice: end of the error, another remedy.
+    """
+    place = gettempdir()
+    free, needed = find_free_bytes(place), format_bytes(at_once.bytes)
+    if at_once.bytes > free:
+        raise StorageError(
+            f"{place}: the disk has room for {format_bytes(free)}, but the {at_once.files} files that the "
+            f"workers of this machine need at the same time have {needed}; set TMPDIR to a directory on a "
+            f"larger disk, or give --cache-dir, with which the workers share their files{advice}"
+        )
+
+
+def check_cache_size(cache: ShardCache, at_once: AtOnce, advice: str = "") -> None:
     """Raise SettingsError if the cache is smaller than what the workers need at the same time.
 
     Raises StorageError if the disk is smaller. If the disk is smaller than the configured size, the disk is
     the limit.
-    has_streams: whether files are read as streams, of which all need their files at the same time.
+    advice: end of the error, another remedy.
     """
     size = round_up_gigabytes(at_once.bytes)
-    fewer = ", or read fewer files at the same time with --open-files 8" if has_streams else ""
     root, files, needed = cache.folder.root, at_once.files, format_bytes(at_once.bytes)
     if at_once.bytes > cache.room:
         raise StorageError(
             f"{root}: the disk has room for {format_bytes(cache.room)}, but the {files} files that this "
-            f"machine needs at the same time have {needed}; give --cache-dir on a larger disk{fewer}"
+            f"machine needs at the same time have {needed}; give --cache-dir on a larger disk{advice}"
         )
     if at_once.bytes > cache.limit:
         raise SettingsError(
             f"cache_size is {format_bytes(cache.limit)}, but the {files} files that this machine needs at "
-            f"the same time have {needed}; give --cache-size {size} or more{fewer}"
+            f"the same time have {needed}; give --cache-size {size} or more{advice}"
         )
     cache.limit = min(cache.limit, cache.room)
 

@@ -1,5 +1,6 @@
 """The updates that a run will make: how many there are, how large they are, and from which rows."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +12,8 @@ from trainer.checkpoints.reading import read_state
 from trainer.config.schedules.form import Schedule
 from trainer.config.settings import Config
 from trainer.data.batches import Form
-from trainer.data.cache.shard_cache import ShardCache
+from trainer.data.cache.forecast import AtOnce, Forecast
+from trainer.data.cache.shard_cache import ShardCache, format_bytes
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader, forecast_needs, make_dealer, make_order
@@ -19,9 +21,11 @@ from trainer.data.reading import WHOLE_FILES, Reading, choose_reading, describe_
 from trainer.run.data_cache import (
     MachineReads,
     check_cache_size,
+    check_temporary_room,
     describe_reads,
     find_machine_copies,
     measure_reads,
+    sum_over_machine,
 )
 from trainer.run.mixture_epochs import log_epochs
 from trainer.run.start_point import find_resumed_checkpoint
@@ -127,16 +131,24 @@ class PlannedUpdates:
 
     def _choose_reading(self) -> Reading:
         config, rows = self.runtime.config, self.rows
-        if config.data.open_files == "auto" and (path := find_resumed_checkpoint(config)) is not None:
-            state = read_state(path)
-            if state.phase == config.phase:
-                return Reading(state.open_files, state.chunk_rows)
+        if (state := self._find_resumed_state()) is not None and config.data.open_files == "auto":
+            kept = Reading(state.open_files, state.chunk_rows)
+            # Rows that cannot be divided into streams are another run's, which is refused later by name.
+            if rows.is_shareable or not kept.chunk_rows:
+                return kept
         files = sum(count > 0 for _, count in rows.data.file_rows)
         longest = rows.layout.max_seq_length
         return choose_reading(config.data.open_files, files, longest, is_shareable=rows.is_shareable)
 
+    def _find_resumed_state(self) -> State | None:
+        """Return the state of the checkpoint from which this phase goes on, or None if it begins."""
+        config = self.runtime.config
+        path = None if config.run.compile_only else find_resumed_checkpoint(config)
+        state = None if path is None else read_state(path)
+        return state if state is not None and state.phase == config.phase else None
+
     def prepare_cache(self) -> None:
-        """Check that the cache of remote files is large enough, and log what this machine reads.
+        """Check that there is room for copies of remote files, and log what this machine reads.
 
         All workers call this. An error on any worker ends all workers.
         """
@@ -148,52 +160,75 @@ class PlannedUpdates:
             if keys.cache_dir is not None and not (keys.generated_data or runtime.config.is_finetuning):
                 runtime.log(f"{data.name}: is on a local disk, so --cache-dir has no effect")
             return
+        advice = ""
+        if self.reading.chunk_rows and not runtime.on_rank_0(lambda: self._find_resumed_state() is not None):
+            advice = ", or --open-files 8, which reads fewer files at the same time"
         if not isinstance(data.copies, ShardCache):
-            if len(self.machine) > 1:
-                runtime.log(
-                    f"{data.name}: each of the {len(self.machine)} workers of this machine downloads the "
-                    "files that it reads; with --cache-dir DIR, the machine downloads each file once"
-                )
-            if self.reading.chunk_rows and len(self.machine) == runtime.copies:
-                runtime.log(
-                    f"{data.name}: {self.reading.open_files} files are downloaded before the first update, "
-                    "because they are read at the same time; --open-files 8 begins with 8 files"
-                )
+            self._check_temporary_room(advice)
             return
-        cache, rows = data.copies, self.rows
+        cache = data.copies
         if foreign := cache.folder.list_foreign():
             runtime.log(
                 f"warning: {foreign[0]}: was not written by the cache, so it stays and does not count"
             )
-        if not rows.follows_order:
+        if not self.rows.follows_order:
             return
+        forecast = self._forecast(self.machine)
+        at_once = forecast.find_at_once(cache.sizes, 0)
+        runtime.on_every_worker(lambda: check_cache_size(cache, at_once, advice))
+        reads = runtime.collective.gather([runtime.collective.local_rank, *measure_reads(cache, forecast, 0)])
+        runtime.log(
+            describe_reads(cache, [MachineReads(*of_machine) for rank, *of_machine in reads if rank == 0])
+        )
+
+    def _check_temporary_room(self, advice: str) -> None:
+        """Check that the temporary directory has room for the remote files that are read at the same time.
+
+        Each worker of a machine has its own copies of the files that it reads.
+        advice: end of the error, another remedy.
+        """
+        runtime, data, workers = self.runtime, self.rows.data, len(self.machine)
+        each = f"each of the {workers} workers of this machine" if workers > 1 else "this machine"
+        kept = ""
+        if self.rows.follows_order:
+            sizes = np.array([storage.is_remote(one.path) * (one.bytes or 0) for one in data.shards])
+            own = self._forecast([]).find_at_once(sizes, 0)
+            at_once = AtOnce(*sum_over_machine(runtime, own))
+            runtime.on_every_worker(lambda: check_temporary_room(at_once, advice))
+            kept = f", up to {format_bytes(at_once.bytes)} at the same time"
+        if workers > 1 or self.reading.chunk_rows:
+            runtime.log(
+                f"{data.name}: {each} downloads the files that it reads{kept}; with --cache-dir DIR, the "
+                "machine downloads each file once"
+            )
+
+    def _forecast(self, machine: Sequence[int]) -> Forecast:
+        """Return the forecast of the files that the workers of a machine need.
+
+        machine: numbers of their copies of the model. Empty: only this worker.
+        """
+        runtime, rows, seed = self.runtime, self.rows, self.runtime.config.data.seed
         dealer = make_dealer(
             rows,
-            make_order(data, runtime.config.data.seed, self.reading),
+            make_order(rows.data, seed, self.reading),
             self.reading,
             lengths=lambda file: np.zeros(0),  # they decide only which worker of a group gets a row
             batch_size=self.batch_size,
             accumulation=self.accumulation * runtime.device.replicas,
             workers=runtime.model_share.copies,
             rank=runtime.model_share.copy,
-            seed=runtime.config.data.seed,
+            seed=seed,
         )
-        forecast = forecast_needs(rows, dealer, self.machine)
-        at_once, has_streams = forecast.find_at_once(cache.sizes, 0), self.reading.chunk_rows > 0
-        runtime.on_every_worker(lambda: check_cache_size(cache, at_once, has_streams=has_streams))
-        reads = runtime.collective.gather([runtime.collective.local_rank, *measure_reads(cache, forecast, 0)])
-        runtime.log(
-            describe_reads(cache, [MachineReads(*of_machine) for rank, *of_machine in reads if rank == 0])
-        )
+        return forecast_needs(rows, dealer, machine)
 
     def log_reading(self, loader: Loader, state: State) -> None:
         """Log how many of more than 8 files are read at the same time, and how many each worker reads."""
-        files = sum(rows > 0 for _, rows in self.rows.data.file_rows)
+        data = self.rows.data
+        files = sum(rows > 0 for _, rows in data.file_rows)
         if not state.chunk_rows:
-            if files > WHOLE_FILES.open_files:
-                self.runtime.log(
-                    f"reading {min(state.open_files, files)} of {files} files at the same time, each whole"
-                )
+            if files > WHOLE_FILES.open_files and self.rows.follows_order:
+                at_once = min(state.open_files * max(1, len(data.sources)), files)
+                self.runtime.log(f"reading {at_once} of {files} files at the same time, each whole")
             return
         counts = self.runtime.collective.gather(loader.count_own_streams())
         self.runtime.log(describe_streams(files, state.open_files, state.chunk_rows, counts))

@@ -149,9 +149,8 @@ def load_start_from(
     # "resumed": everything continues, that is, counts, position in the data, loss scale, weights and moments.
     position = Position(*saved.position)
     recorded = runtime.record_config()
-    if (
-        recorded["open_files"] == "auto"
-    ):  # the run goes on with its own reading, and a rebuild must begin with it
+    # The run goes on with its own reading, so a rebuild must begin with it.
+    if recorded["open_files"] == "auto":
         recorded["open_files"] = saved.config.get("open_files", saved.open_files)
     state = replace(saved, task=fresh.task, position=position, config=recorded)
     # The best evaluation counts only for the same result, and only while its checkpoint is in this directory.

@@ -1,13 +1,17 @@
 """Runs on a dataset of many files, of which each worker reads its own."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
+import fsspec
 import pytest
 
+from bertdata.io import storage
 from tests.support.training_runs import losses, refuse, start_workers, tensors, words
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.reading import read_state
+from trainer.run import data_cache
 
 FILES = 12
 STREAMS = "--open-files=auto"
@@ -110,3 +114,107 @@ def test_two_workers_train_the_updates_of_one(trainer, many, tmp_path):
 def test_rows_that_come_from_all_files_keep_whole_files(trainer, many, tmp_path, more):
     assert trainer(*words(many, tmp_path / "run", "--steps=3", "--warmup=0", STREAMS, *more)).status == 0
     assert (state_of(tmp_path / "run", 3).open_files, state_of(tmp_path / "run", 3).chunk_rows) == (8, 0)
+
+
+def test_weighted_datasets_have_8_whole_files_each(trainer, many, tmp_path):
+    data = f"--train-data={many}*0.5+{many}*0.5"
+    outcome = trainer(*words(None, tmp_path / "run", "--steps=2", "--warmup=0", data))
+    assert outcome.status == 0, outcome.err
+    assert "reading 16 of 24 files at the same time, each whole\n" in outcome.err
+
+
+def test_compiling_needs_no_checkpoint_of_the_run(trainer, many, tmp_path, monkeypatch):
+    """A machine that only compiles has not the checkpoint that the training will resume."""
+    monkeypatch.setattr("torch.compile", lambda function, **_: function)
+    outcome = trainer(*words(many, tmp_path / "run", "--resume-step=4", "--compile-only"))
+    assert outcome.status == 0, outcome.err
+    assert "nothing was trained" in outcome.err
+
+
+# Many files in a bucket
+
+
+@pytest.fixture
+def bucket(many: Path) -> Iterator[str]:
+    """A bucket that holds the 12 shards."""
+    files = fsspec.filesystem("memory")
+    for path in many.rglob("*"):
+        if path.is_file():
+            files.pipe(f"/many/set/{path.relative_to(many)}", path.read_bytes())
+    yield "memory://many/set"
+    files.rm("/many", recursive=True)
+
+
+def count_bytes(many: Path) -> int:
+    return sum(path.stat().st_size for path in many.rglob("*.tfrecord"))
+
+
+def test_streams_from_a_bucket_say_how_much_is_there_at_once(trainer, many, bucket, tmp_path, monkeypatch):
+    run = words(None, tmp_path / "run", "--steps=3", "--warmup=0", f"--train-data={bucket}")
+    outcome = trainer(*run)
+    assert outcome.status == 0, outcome.err
+    assert f"{bucket}: this machine downloads the files that it reads, up to " in outcome.err
+    assert " at the same time; with --cache-dir DIR, the machine downloads each file once\n" in outcome.err
+    local = tmp_path / "local"
+    assert trainer(*words(many, local, "--steps=3", "--warmup=0")).status == 0
+    assert tensors(tmp_path / "run", 3) == tensors(local, 3)
+
+
+def test_a_small_temporary_directory_is_one_line_before_the_model(
+    trainer, many, bucket, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(data_cache, "find_free_bytes", lambda place: count_bytes(many) - 1)
+    run = words(None, tmp_path / "run", "--steps=3", "--warmup=0", f"--train-data={bucket}")
+    small = trainer(*run)
+    remedies = ("set TMPDIR to a directory on a larger disk", ", or --open-files 8, which reads fewer files")
+    refuse(
+        small, 1, "but the 12 files that the workers of this machine need at the same time have", *remedies
+    )
+    assert "building the model" not in small.err
+    # few files at the same time have room
+    monkeypatch.setattr(data_cache, "find_free_bytes", lambda place: count_bytes(many) // 3)
+    assert trainer(*run, "--open-files=1").status == 0
+
+
+def test_a_small_cache_advises_what_the_run_can_do(trainer, many, bucket, tmp_path):
+    """A run that began with streams goes on with them, so that fewer open files are no remedy for it."""
+    run = words(None, tmp_path / "run", "--steps=6", "--warmup=0", f"--train-data={bucket}")
+    small = ("--cache-size=0.000001", f"--cache-dir={tmp_path / 'cache'}")
+    advice = ", or --open-files 8, which reads fewer files at the same time"
+    said = "cache_size is 1.0 kB, but the 12 files that this machine needs at the same time have "
+    refuse(trainer(*run, *small), 2, said, advice)
+    assert trainer(*run, "--steps-this-run=2").status == 0
+    refused = trainer(*run, "--resume", *small)
+    refuse(refused, 2, said)
+    assert advice not in refused.err
+
+
+def test_streams_resumed_with_rows_that_have_none_are_another_run(trainer, many, bucket, tmp_path):
+    run = tmp_path / "run"
+    data = f"--train-data={bucket}*0.5+{bucket}*0.5"
+    assert trainer(*words(None, run, "--steps-this-run=2", f"--train-data={bucket}")).status == 0
+    refused = trainer(*words(None, run, "--resume", data, f"--cache-dir={tmp_path / 'cache'}"))
+    refuse(refused, 1, "belongs to another run: its data is ")
+
+
+def test_a_file_in_a_bucket_is_closed_once_it_is_copied(trainer, bucket, tmp_path, monkeypatch):
+    """Its buffers would take up to 50 MB, and with streams up to 512 files are open."""
+    opened, most = set[int](), [0]
+    open_input = storage._RemoteInput.__init__
+    close = storage._RemoteInput.close
+
+    def note_opening(self, *rest):
+        open_input(self, *rest)
+        opened.add(id(self))
+        most[0] = max(most[0], len(opened))
+
+    def note_closing(self):
+        opened.discard(id(self))
+        close(self)
+
+    monkeypatch.setattr(storage._RemoteInput, "__init__", note_opening)
+    monkeypatch.setattr(storage._RemoteInput, "close", note_closing)
+    run = words(None, tmp_path / "run", "--steps=3", "--warmup=0", f"--train-data={bucket}")
+    assert trainer(*run).status == 0
+    assert 0 < most[0] < FILES
+    assert not opened

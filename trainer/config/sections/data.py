@@ -50,9 +50,9 @@ class DataSection(Section):
     )
     open_files: int | str = setting(
         "auto",
-        "number of files read at the same time, each whole; auto: read more than 8 files all at the same "
-        "time, in chunks, so that of several machines each reads a part of the files; the order of the "
-        "examples depends on it",
+        "number of files read at the same time, each whole; auto: up to 8 files are read whole, and up to "
+        "512 of more files at the same time in chunks, so that of several machines each reads a part of the "
+        "files; the order of the examples depends on it",
         least=1,
         other_names=["lanes"],
     )
