@@ -174,7 +174,7 @@ def make_dealer(
         micro_batches=workers,
         batch_size=batch_size,
         seed=42,
-        most_rows=4096,
+        most_rows=min(4096, order.examples // workers),
         ahead=0,
     )
 

@@ -1,7 +1,8 @@
 """Bit flips, cuts and extensions of every kind of file that a command writes.
 
 Each damaged file must be found and named by the check that its directory has (``verify-md5``, or the reading
-of a checkpoint), or the next run of the command that was writing it must end with the right bytes.
+of a checkpoint), or the next run of the command that was writing it must end with the right bytes. The card of
+a dataset is left out. It is the user's to edit, so nothing checks it.
 """
 
 import random
@@ -120,7 +121,7 @@ def damage_unfinished(
 
     stopped: directory with the output of the stopped run.
     """
-    files = files_below(stopped / command.output)
+    files = [name for name in files_below(stopped / command.output) if Path(name).name != CARD_NAME]
     is_finished = (stopped / command.output / "manifest.json").exists()
     for number in range(count):
         place = stopped.with_name(f"{stopped.name}-{number}")
@@ -150,7 +151,6 @@ def damage_all(commands: Sequence[WritingCommand], count: int, seed: int, place:
         whole = place / command.name.replace(" ", "-")
         run_undisturbed(command, whole)
         is_run = command.words[0] == "trainer"
-        # The card of a dataset is the user's to edit, so nothing checks it.
         files = [f"out/{name}" for name in files_below(whole / "out") if name != CARD_NAME]
         if is_run:  # a run's tables and logs have no checksums
             files = [file for file in files if "checkpoints/" in file]
