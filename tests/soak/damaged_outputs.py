@@ -1,8 +1,8 @@
 """Bit flips, cuts and extensions of every kind of file that a command writes.
 
 Each damaged file must be found and named by the check that its directory has (``verify-md5``, or the reading
-of a checkpoint), or the next run of the command that was writing it must end with the right bytes. The card of
-a dataset is left out. It is the user's to edit, so nothing checks it.
+of a checkpoint), or the next run of the command that was writing it must end with the right bytes. The card
+of a dataset is left out. It is the user's to edit, so nothing checks it.
 """
 
 import random
