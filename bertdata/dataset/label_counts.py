@@ -6,7 +6,7 @@ The baseline ignores the text and always predicts the most frequent label. A tra
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.records import ExampleBatch, Vocabulary
 from bertdata.tokens.readable import make_words_readable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _SURVEYED_EXAMPLES = 20_000
 _PAIR_LABELS = 2
@@ -98,7 +101,7 @@ class LabelSurvey(NamedTuple):
         return {"words": self.words.counts, "word": self.word, "pairs": pairs, "pair_words": self.pair_words}
 
     @classmethod
-    def from_json(cls, found: dict[str, Any]) -> Self:
+    def from_json(cls, found: dict[str, Any]) -> "Self":
         pairs = None if found["pairs"] is None else Frequencies(found["pairs"])
         return cls(Frequencies(found["words"]), found["word"], pairs, tuple(found["pair_words"]))
 

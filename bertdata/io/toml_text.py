@@ -74,7 +74,7 @@ def _parse(text: str) -> dict[str, Any]:
     if _has_long_key(text):
         raise ValueError(f"a key of more than {MOST_DOTS} dots")
     try:
-        tables = tomllib.loads(text)
+        tables: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         raise
     except (ValueError, RecursionError) as error:  # ValueError: Python's limit on an integer's digits

@@ -120,7 +120,7 @@ class Permutations:
 
 def _hash_all_below(limits: Numbers, values: Numbers, keys: Numbers) -> Numbers:
     """Compute ``_hash_below`` for arrays of limits, values and keys."""
-    mixed = (values ^ keys) * np.uint64(_FACTORS[0])
+    mixed: Numbers = (values ^ keys) * np.uint64(_FACTORS[0])
     mixed ^= mixed >> np.uint64(32)
     mixed *= np.uint64(_FACTORS[1])
     mixed >>= np.uint64(32)

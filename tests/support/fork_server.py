@@ -121,8 +121,8 @@ def serve(place: Path, preloaded: str) -> None:
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(woken.fileno())
     found = selectors.DefaultSelector()
-    for file in (listener, wake, sys.stdin):
-        found.register(file, selectors.EVENT_READ)
+    for source in (listener, wake, sys.stdin):
+        found.register(source, selectors.EVENT_READ)
     programs: dict[int, socket.socket] = {}
     print("ready", flush=True)
     while True:
@@ -150,7 +150,8 @@ def serve(place: Path, preloaded: str) -> None:
                     found.close()
                     for each in (listener, wake, woken, caller, *programs.values()):
                         each.close()
-                    become(*json.loads(asked), files)
+                    words, environment, directory, stub = json.loads(asked)
+                    become(words, environment, directory, stub, files)
                     return
                 for number in files:
                     os.close(number)

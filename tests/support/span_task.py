@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from trainer.model.headed import HeadedBert
 from trainer.model.layers import LayerOutput
 from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
 from trainer.tasks.task import Columns, Outcome, RowLosses, Task
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 LABELS = 5
 GENERATED = 64
@@ -59,7 +62,7 @@ class SpanTask(Task):
     )
 
     @classmethod
-    def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
+    def configured(cls, config: Config, row_losses: RowLosses | None) -> "Self":
         return cls()
 
     def open(

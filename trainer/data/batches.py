@@ -7,7 +7,7 @@ batches of padded rows, with one sequence per row.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from torch import Tensor
 from bertdata.examples.columns import Array
 from trainer.data.budgets import Budget, Budgets
 from trainer.data.examples import GatheredExamples, gather_examples
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # If there are more budgets, that is, sizes to which flat batches are padded, the log does not list each.
 _MOST_LISTED = 8
@@ -139,13 +142,13 @@ class Batch(ABC):
         values = {item.name: getattr(batch, item.name) for item in fields(batch)}
         return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
-    def changed(self, **values: Any) -> Self:
+    def changed(self, **values: Any) -> "Self":
         """Return the batch with some fields replaced."""
         batch: Any = self
         changed: Self = replace(batch, **values)
         return changed
 
-    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
+    def map(self, function: Callable[[Tensor], Tensor]) -> "Self":
         """Return the batch with the function applied to each tensor that is not None."""
         targets = {name: function(one) for name, one in self.targets.items()}
         return self.changed(targets=targets, **{name: function(one) for name, one in self.tensors().items()})

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from operator import call
 from typing import Any
 
 from trainer.checkpoints.source import read_weights_into
@@ -13,8 +12,12 @@ from trainer.update.inference import Inference
 from trainer.update.worker import Runtime
 
 
+def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
+
+
 def load_weights(
-    runtime: Runtime, model: HeadedBert, inference: Inference, path: str, read: Callable[..., Any] = call
+    runtime: Runtime, model: HeadedBert, inference: Inference, path: str, read: Callable[..., Any] = _call
 ) -> bool:
     """Load the weights of a checkpoint into the model of every worker.
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from argparse import Namespace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -19,6 +19,9 @@ from trainer.tasks.evaluation import TaskEvaluation
 from trainer.tasks.prediction import Prediction, Trained
 from trainer.tasks.task import Outcome, RowLosses, Task
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 class FineTuning(Task):
     """Base class of tasks that learn from a dataset of features.
@@ -33,7 +36,7 @@ class FineTuning(Task):
         self._config, self.keys = config, config.finetuning
 
     @classmethod
-    def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
+    def configured(cls, config: Config, row_losses: RowLosses | None) -> "Self":
         """Return the task.
 
         A device's own function for the masked-word loss (row_losses) is not used in fine-tuning.

@@ -1,7 +1,7 @@
 """Pre-training tasks: masked words (Liu et al. 2019), alone or with next sentence (Devlin et al. 2018)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -15,6 +15,8 @@ from trainer.model.headed import BertForMaskedLM, BertForPreTraining, HeadedBert
 from trainer.tasks.task import Columns, Outcome, RowLosses, Task, TaskModel
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from trainer.tasks.evaluation import PretrainingEvaluation
 
 
@@ -53,7 +55,7 @@ class MaskedWords(Task):
         self._row_losses = row_losses or cross_entropy
 
     @classmethod
-    def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
+    def configured(cls, config: Config, row_losses: RowLosses | None) -> "Self":
         return cls(row_losses)
 
     def outcome(self, model: TaskModel, batch: Batch) -> Outcome:

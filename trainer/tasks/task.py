@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from torch import Tensor
 
@@ -17,6 +17,8 @@ from trainer.model.bert import attend_with_pytorch
 from trainer.model.headed import HeadedBert
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from trainer.tasks.evaluation import TaskEvaluation
 
 RowLosses = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -99,7 +101,7 @@ class Task(ABC):
 
     @classmethod
     @abstractmethod
-    def configured(cls, config: Config, row_losses: RowLosses | None) -> Self:
+    def configured(cls, config: Config, row_losses: RowLosses | None) -> "Self":
         """Return the task with the settings that the configuration has for it.
 
         row_losses: the device's function for the masked-word loss, or None for the usual function.

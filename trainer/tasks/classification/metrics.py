@@ -5,7 +5,7 @@ The baseline always guesses the most frequent label, without reading the text.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from bertdata.examples.columns import Array
 from trainer.tasks.classification.head_labels import join_first, quote_label
 from trainer.tasks.classification.presets import ClassificationTask
 from trainer.tasks.data_file import DataFile
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Labels = Sequence[int | float] | Array
 Metric = Callable[[Array, Array], dict[str, float]]
@@ -103,7 +106,7 @@ class GuessBaseline:
     mean: float | None = None
 
     @classmethod
-    def from_labels(cls, task: ClassificationTask, labels: Labels) -> Self:
+    def from_labels(cls, task: ClassificationTask, labels: Labels) -> "Self":
         """Return the baseline for a set of label ids or scores."""
         found = np.asarray(labels)
         if task.regression:

@@ -94,7 +94,8 @@ def select_best_logits(logits: Array, count: int) -> Array:
         places = np.append(places, np.zeros((len(side), 1), places.dtype), axis=1)
         parts += [places, np.take_along_axis(side, places, axis=1)]
     # JSON has no -inf, so it is replaced by a number that is smaller than every logit of a real model.
-    return np.maximum(np.stack(parts, axis=1).astype(np.float64), np.finfo(np.float32).min)
+    found: Array = np.maximum(np.stack(parts, axis=1).astype(np.float64), np.finfo(np.float32).min)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
