@@ -50,7 +50,8 @@ _MOST_NESTED = 20
 extract, segment, create, pack, convert. More are in files that were made to exhaust the memory.
 """
 _NO_MANIFEST = "no manifest was beside these files when they were read, so they count as the user's own"
-_OWN_VOCABULARY = "no manifest says how it was trained, so it counts as the user's own"
+OWN_VOCABULARY = "no manifest says how it was trained, so it counts as the user's own"
+"""Remark about a vocabulary that is a source."""
 
 
 def list_lineage_files(entries: Iterable[SizedFile]) -> tuple[LineageFile, ...]:
@@ -170,7 +171,7 @@ class _DataSteps:
         if found is None and (fault := self._find_vocabulary_fault(md5)):
             return Input(role="vocabulary", files=files, remark=fault, is_fault=True)
         if found is None:
-            return Input(role="vocabulary", files=files, source=True, remark=_OWN_VOCABULARY)
+            return Input(role="vocabulary", files=files, source=True, remark=OWN_VOCABULARY)
         step = _make_vocabulary_step(found, self._documents.paths[compute_md5(found)], parts=parts)
         return Input(role="vocabulary", files=files, record=step.record, made_by=step)
 
@@ -309,7 +310,7 @@ def _make_binarised_step(manifest: BinarisedManifest, record: str, directory: st
         settings={"tokenizer": manifest.tokenizer},
         inputs=(
             Input(role="text", files=list_lineage_files(manifest.inputs), source=True),
-            Input(role="vocabulary", files=(vocabulary,), source=True, remark=_OWN_VOCABULARY),
+            Input(role="vocabulary", files=(vocabulary,), source=True, remark=OWN_VOCABULARY),
         ),
         outputs=list_lineage_files(manifest.files),
         facts={"lines": manifest.lines, "tokens": manifest.tokens},

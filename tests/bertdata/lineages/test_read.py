@@ -175,7 +175,7 @@ def test_a_damaged_copy_is_a_fault_and_exit_status_1(place, bertdata):
 
 
 FLIPS = {
-    "no JSON": (b'"file"', b'"file\'', "is not JSON"),
+    "no JSON": (b'"file"', b"\"file'", "is not JSON"),
     "no UTF-8": (b'"file"', b'"fil\xe4"', "is not JSON"),
     "another kind": (b'"kind": "vocabulary"', b'"kind": "vocabulari"', "kind: 'vocabulari' is not one of"),
     "another field": (b'"settings"', b'"settingr"', "'settings' is a required property"),
@@ -185,9 +185,7 @@ FLIPS = {
 
 @pytest.mark.parametrize("artefact", ["shards", "packed"])
 @pytest.mark.parametrize(("old", "new", "reason"), FLIPS.values(), ids=FLIPS)
-def test_a_damaged_copy_of_the_vocabularys_manifest_is_a_fault(
-    place, bertdata, artefact, old, new, reason
-):
+def test_a_damaged_copy_of_the_vocabularys_manifest_is_a_fault(place, bertdata, artefact, old, new, reason):
     copy = place / artefact / "sources/vocabulary.json"
     assert copy.read_bytes().count(old) == 1
     copy.write_bytes(copy.read_bytes().replace(old, new))

@@ -106,7 +106,10 @@ def test_each_evaluation_file_is_downloaded_once_although_the_training_data_fill
     register_slow_store()
     monkeypatch.setattr(SlowStore, "log", tmp_path / "log")
     (tmp_path / "log").touch()
-    data = (f"--train-data=slow://{many}/part-0000*.tfrecord", f"--eval-data=slow://{many}/part-0001*.tfrecord")
+    data = (
+        f"--train-data=slow://{many}/part-0000*.tfrecord",
+        f"--eval-data=slow://{many}/part-0001*.tfrecord",
+    )
     sizes = [path.stat().st_size for path in many.rglob("part-*")]
     cache = (f"--cache-dir={tmp_path / 'cache'}", f"--cache-size={round_up_gigabytes(sum(sizes) * 2 // 3)}")
     more = ("--steps=60", "--batch-size=16", "--eval-every=12", "--eval-examples=1000000", "--open-files=1")
