@@ -86,7 +86,7 @@ def test_two_workers_share_a_cache_and_read_each_file_once(trainer, training_set
 
 @pytest.fixture(scope="module")
 def many(corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample corpus in 12 shards."""
+    """The sample corpus in 12 shards, 10 times, so that the loader is never ahead by the whole of it."""
     from bertdata.cli.main import main
 
     place = tmp_path_factory.mktemp("many")
@@ -95,7 +95,7 @@ def many(corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: pyte
     for number in range(12):
         parts.append(place / f"part-{number:05}")
         parts[-1].write_text("\n\n".join(documents[number::12]) + "\n\n")
-    made = (f"--output={place / 'set'}", f"--vocab={small_vocabulary_file}", *SMALL)
+    made = (f"--output={place / 'set'}", f"--vocab={small_vocabulary_file}", *SMALL, "--dupe-factor=10")
     assert main(["create", *map(str, parts), *made]) == 0
     return place / "set"
 
@@ -111,10 +111,18 @@ def test_each_evaluation_file_is_downloaded_once_although_the_training_data_fill
         f"--eval-data=slow://{many}/part-0001*.tfrecord",
     )
     sizes = [path.stat().st_size for path in many.rglob("part-*")]
-    cache = (f"--cache-dir={tmp_path / 'cache'}", f"--cache-size={round_up_gigabytes(sum(sizes) * 2 // 3)}")
-    more = ("--steps=60", "--batch-size=16", "--eval-every=12", "--eval-examples=1000000", "--open-files=1")
+    cache = (f"--cache-dir={tmp_path / 'cache'}", f"--cache-size={round_up_gigabytes(sum(sizes) * 19 // 20)}")
+    more = (
+        "--steps=40",
+        "--batch-size=128",
+        "--num-hidden-layers=1",
+        "--hidden-size=8",
+        "--eval-every=8",
+        "--open-files=1",
+    )
     run = trainer(*words(None, tmp_path / "run", *more, *data, *cache))
     assert run.status == 0, run.err
+    assert len((tmp_path / "run/evaluation.csv").read_text().splitlines()) == 6  # with the header
     reads = count_shard_reads(tmp_path / "log")
     evaluated = {name: count for name, count in reads.items() if name.startswith("part-0001")}
     assert len(evaluated) == 4  # with the lengths of their examples
