@@ -166,7 +166,26 @@ def add_vocabulary_manifest(provenance: Provenance, vocabulary: str, md5: str) -
     if data is None:
         return provenance
     try:
-        fits = parse_vocabulary_manifest(data, beside).file.md5 == md5
+        check_vocabulary_manifest(data, beside, md5)
     except ManifestError:  # it says nothing about the dataset itself, which can be made without it
-        fits = False
-    return replace(provenance, vocabulary=data if fits else None)
+        return replace(provenance, vocabulary=None)
+    return replace(provenance, vocabulary=data)
+
+
+def check_vocabulary_manifest(data: bytes, where: str, md5: str) -> None:
+    """Raise ManifestError unless the bytes are the manifest that ``train-vocab`` wrote for a vocabulary.
+
+    No record cites this manifest by its md5, because the names of the texts in it depend on the folder that
+    contains all of them. So a change of a single value, such as the name of a text, cannot be found.
+
+    where: path of the manifest, for the error message.
+    md5: md5 of the vocabulary.
+    """
+    manifest = parse_vocabulary_manifest(data, where)
+    if manifest.file.md5 != md5:
+        raise ManifestError(
+            f"{where}: is the manifest of another vocabulary: found md5 {manifest.file.md5}, expected "
+            f"md5 {md5}"
+        )
+    if manifest.dump() != data:
+        raise ManifestError(f"{where}: is not what its own entries make, so it was changed")

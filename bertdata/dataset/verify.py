@@ -35,7 +35,12 @@ from bertdata.dataset.manifest import (
     ShardEntry,
     make_lengths_name,
 )
-from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY, VOCABULARY_COPY
+from bertdata.dataset.provenance import (
+    DATASET_COPY,
+    PARTS_COPY,
+    VOCABULARY_COPY,
+    check_vocabulary_manifest,
+)
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import find_nested_directories
@@ -136,6 +141,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
     for name, md5, must_be_there in companions:
         findings += _check_companion(storage.join(directory, name), md5, must_be_there)
     if isinstance(manifest, Manifest):
+        findings += _check_vocabulary_copy(directory, str(manifest.plan.settings.vocabulary["md5"]))
         findings += [finding for shard in manifest.shards for finding in _check_lengths(directory, shard)]
         findings += [finding for shard in manifest.shards for finding in _check_index(directory, shard)]
         # Skip this check if a shard is damaged. The index is computed from the shards, so it would differ
@@ -203,6 +209,23 @@ def _check_companion(path: str, md5: str | None, must_be_there: bool) -> list[Fi
         return [Finding(file=path, status=MISSING)] if must_be_there else []
     found = compute_file_md5(path)
     return [] if md5 in (None, found) else [compare_values(path, "wrong md5", found, str(md5))]
+
+
+def _check_vocabulary_copy(directory: str, md5: str) -> list[Finding]:
+    """Return a fault if a dataset's copy of the manifest of its vocabulary is damaged.
+
+    Otherwise return an empty list.
+    md5: md5 of the vocabulary.
+    """
+    path = storage.join(directory, VOCABULARY_COPY)
+    data = storage.read_if_present(path)
+    if data is None:
+        return []
+    try:
+        check_vocabulary_manifest(data, path, md5)
+    except ManifestError as error:
+        return [Finding(file=path, status="damaged", detail=_strip_path(path, error))]
+    return []
 
 
 def list_own_files(directory: str) -> list[str]:

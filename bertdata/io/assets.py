@@ -137,6 +137,12 @@ def warn_about_local_name(path: str, md5: str) -> list[str]:
     ]
 
 
+def is_published_vocabulary(name: str, md5: str) -> bool:
+    """Return True if the name is that of a published vocabulary, and the md5 is its md5."""
+    asset = VOCABULARIES.get(name)
+    return asset is not None and asset.files["vocab.txt"] == md5
+
+
 def find_cached_vocabulary(md5: str) -> str | None:
     """Return the cached path of the published vocabulary with this md5, or None. Never downloads."""
     for asset in VOCABULARIES.values():

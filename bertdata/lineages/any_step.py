@@ -5,7 +5,8 @@ from bertdata.io.file_check import compute_md5
 from bertdata.io.manifest_file import parse_json
 from bertdata.lineages.data_steps import make_data_step
 from bertdata.lineages.documents import RecordDocuments
-from bertdata.lineages.exported_model import is_export_record, make_export_step
+from bertdata.lineages.export_steps import make_export_step
+from bertdata.lineages.exported_model import is_export_record
 from bertdata.lineages.run_state import is_run_state
 from bertdata.lineages.run_steps import make_run_step
 from bertdata.lineages.step import Step

@@ -10,7 +10,12 @@ from typing import Any
 from bertdata.dataset.any_manifest import parse_any_manifest
 from bertdata.dataset.binarised_manifest import BinarisedManifest
 from bertdata.dataset.manifest import UNICODE_VERSION, Manifest
-from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
+from bertdata.dataset.provenance import (
+    DATASET_COPY,
+    PARTS_COPY,
+    VOCABULARY_COPY,
+    check_vocabulary_manifest,
+)
 from bertdata.errors import ManifestError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_md5
@@ -45,7 +50,8 @@ _MOST_NESTED = 20
 extract, segment, create, pack, convert. More are in files that were made to exhaust the memory.
 """
 _NO_MANIFEST = "no manifest was beside these files when they were read, so they count as the user's own"
-_OWN_VOCABULARY = "no manifest says how it was trained, so it counts as the user's own"
+OWN_VOCABULARY = "no manifest says how it was trained, so it counts as the user's own"
+"""Remark about a vocabulary that is a source."""
 
 
 def list_lineage_files(entries: Iterable[SizedFile]) -> tuple[LineageFile, ...]:
@@ -162,10 +168,29 @@ class _DataSteps:
         md5 = tokenizer["vocabulary"]["md5"]
         files = (LineageFile(name=name_in_dataset(tokenizer), md5=md5),)
         found = find_vocabulary_manifest(self._documents, md5)
+        if found is None and (fault := self._find_vocabulary_fault(md5)):
+            return Input(role="vocabulary", files=files, remark=fault, is_fault=True)
         if found is None:
-            return Input(role="vocabulary", files=files, source=True, remark=_OWN_VOCABULARY)
+            return Input(role="vocabulary", files=files, source=True, remark=OWN_VOCABULARY)
         step = _make_vocabulary_step(found, self._documents.paths[compute_md5(found)], parts=parts)
         return Input(role="vocabulary", files=files, record=step.record, made_by=step)
+
+    def _find_vocabulary_fault(self, md5: str) -> str:
+        """Return what is wrong with the directory's copy of the vocabulary's manifest.
+
+        Return "" if nothing is wrong, or if there is no copy. No manifest cites this copy, so it cannot be
+        missing.
+        md5: md5 of the vocabulary.
+        """
+        path = storage.join(self._directory, VOCABULARY_COPY) if self._directory else ""
+        data = storage.read_if_present(path) if path else None
+        if data is None:
+            return ""
+        try:
+            check_vocabulary_manifest(data, path, md5)
+        except ManifestError as error:
+            return str(error)
+        return ""
 
     def _make_text_step(self, manifest: TextManifest, record: str, directory: str) -> Step:
         """Return the step that wrote a directory of parts."""
@@ -285,7 +310,7 @@ def _make_binarised_step(manifest: BinarisedManifest, record: str, directory: st
         settings={"tokenizer": manifest.tokenizer},
         inputs=(
             Input(role="text", files=list_lineage_files(manifest.inputs), source=True),
-            Input(role="vocabulary", files=(vocabulary,), source=True, remark=_OWN_VOCABULARY),
+            Input(role="vocabulary", files=(vocabulary,), source=True, remark=OWN_VOCABULARY),
         ),
         outputs=list_lineage_files(manifest.files),
         facts={"lines": manifest.lines, "tokens": manifest.tokens},
@@ -324,12 +349,16 @@ def _make_vocabulary_step(data: bytes, where: str, path: str = "", parts: Step |
 
 
 def find_vocabulary_manifest(documents: RecordDocuments, md5: str) -> bytes | None:
-    """Return the manifest of the vocabulary file with this md5, or None if it is not at hand."""
-    for _, data in documents.items():
+    """Return the manifest of the vocabulary file with this md5, or None if it is not at hand.
+
+    A damaged manifest is not taken.
+    """
+    for record, data in documents.items():
         try:
-            value = parse_json(data, "")
+            if parse_json(data, "").get("kind") != VOCABULARY_KIND:
+                continue
+            check_vocabulary_manifest(data, documents.paths[record], md5)
         except ManifestError:
             continue
-        if value.get("kind") == VOCABULARY_KIND and value.get("file", {}).get("md5") == md5:
-            return data
+        return data
     return None

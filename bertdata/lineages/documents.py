@@ -6,7 +6,7 @@ file ``lineage.json`` of an exported model. The steps can therefore be followed 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from bertdata.errors import ManifestError
 from bertdata.io import storage
@@ -31,6 +31,7 @@ class RecordDocuments:
         self.paths: dict[str, str] = {}
         self._directories: set[str] = set()
         self._copies: dict[str, str] = {}
+        self._damaged: dict[str, str] = {}
 
     def add(self, data: bytes, path: str = "") -> str:
         """Add a record and return its md5.
@@ -53,7 +54,9 @@ class RecordDocuments:
     def add_directory(self, directory: str) -> None:
         """Add every record in the folder ``sources/`` of a directory. Nothing happens without the folder.
 
-        Files that are no JSON objects are left out. They are no records, or damaged ones.
+        Damaged copies are left out: files that are no JSON objects, and files whose name is another md5 than
+        they have. The reader of the step that needs such a record names the fault, and
+        ``list_damaged_copies`` lists those that no step needs.
         """
         if directory in self._directories:
             return
@@ -68,11 +71,14 @@ class RecordDocuments:
 
         name: name of the file in the folder.
         """
-        if (match := _NAMED_BY_MD5.fullmatch(name)) is not None:
-            self._copies[match[1]] = path
         data = storage.read_if_present(path)
         if data is None:
             return
+        if (match := _NAMED_BY_MD5.fullmatch(name)) is not None:
+            self._copies[match[1]] = path
+            if (found := compute_md5(data)) != match[1]:
+                self._damaged[match[1]] = f"{path}: is damaged: found md5 {found}, expected {match[1]}"
+                return
         try:
             parse_json(data, path)
         except ManifestError:
@@ -96,6 +102,18 @@ class RecordDocuments:
         if data is None:
             return f"{what}, md5 {md5}, is not at hand", False
         return f"{copy}: is not {what} that is cited: found md5 {compute_md5(data)}, expected {md5}", True
+
+    def list_damaged_copies(self, cited: Collection[str]) -> list[str]:
+        """Return a fault for each copy that no longer has the md5 of its name.
+
+        cited: md5s that steps cite. Copies of these records are left out, because ``explain_absence`` names
+            their faults.
+        """
+        return [
+            fault
+            for md5, fault in sorted(self._damaged.items())
+            if md5 not in cited and md5 not in self._found
+        ]
 
     def as_texts(self) -> dict[str, str]:
         """Return all records as texts, by md5 and in the order of their md5s."""

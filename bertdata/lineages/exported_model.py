@@ -1,23 +1,39 @@
 """The file lineage.json of an exported model, which says what the model was made from.
 
-It contains the settings of the export, the md5s of the model's files, and all records that lead back to the
-dump: the state of the checkpoint and the manifests of its data, as texts by their md5. Loaders of other
-libraries ignore the file. ``schemas/lineage.json`` defines its format.
+It contains the settings of the export, the md5s of the model's files, the md5s of the files that flags of the
+export named (``--vocab``, ``--model-config``), and all records that lead back to the dump: the state of the
+checkpoint and the manifests of its data, as texts by their md5. Loaders of other libraries ignore the file.
+``schemas/lineage.json`` defines its format.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertdata.errors import ManifestError
 from bertdata.io import storage
-from bertdata.io.file_check import check_safe_names, compute_file_md5, compute_md5
+from bertdata.io.file_check import check_safe_names, compute_file_md5
 from bertdata.io.manifest_file import check_schema, dump_json, parse_json
 from bertdata.lineages.documents import RecordDocuments
-from bertdata.lineages.step import EXPORT, Input, LineageFile, Step
-from bertdata.lineages.weights_record import make_weights_input
+from bertdata.lineages.step import Input
 
 LINEAGE_NAME = "lineage.json"
 EXPORT_FORMAT = "bertdata lineage 1"
+
+VOCABULARY = "vocabulary"
+"""Role of the file that ``--vocab`` named: a vocabulary, or a tokenizer.json with another name. A published
+vocabulary has its name, such as ``bert-base-uncased``, as the name of the file.
+"""
+TOKENIZER_JSON = "tokenizer.json"
+"""Role of the file ``tokenizer.json`` that ``--vocab`` named, and of the files next to it that were read."""
+TOKENIZER_DIRECTORY = "tokeniser"
+"""Role of the files of a tokeniser in the directory that ``--vocab`` named."""
+MODEL_CONFIGURATION = "model configuration"
+"""Role of the file that ``--model-config`` named."""
+TRAINING_DATA = "training data"
+"""Role of the dataset that ``--train-data`` named, from whose manifest the tokeniser was read."""
+
+FOLDER_ROLES = (TOKENIZER_JSON, TOKENIZER_DIRECTORY)
+"""Roles whose files must lie in one directory under their names, without other files of a tokeniser."""
 
 
 def is_export_record(value: Mapping[str, Any]) -> bool:
@@ -48,6 +64,7 @@ def make_export_record(
     versions: Mapping[str, str],
     source: str | None,
     documents: RecordDocuments,
+    inputs: Sequence[Input] = (),
 ) -> bytes:
     """Return the contents of the file lineage.json.
 
@@ -57,6 +74,7 @@ def make_export_record(
     versions: versions of the packages that wrote the model, by name.
     source: md5 of the record of the checkpoint that was exported. None if there is no record.
     documents: the records that lead from the checkpoint back to the dump.
+    inputs: what flags of the export named: files, or a dataset by the md5 of its manifest.
     """
     files = [
         {
@@ -72,75 +90,17 @@ def make_export_record(
             "settings": dict(settings),
             "versions": dict(versions),
             "source": source,
+            **({"inputs": [_make_input_json(one) for one in inputs]} if inputs else {}),
             "files": files,
             "documents": documents.as_texts(),
         }
     )
 
 
-def make_export_step(
-    data: bytes,
-    where: str,
-    documents: RecordDocuments,
-    follow: Callable[[bytes, str], Step],
-    directory: str = "",
-) -> Step:
-    """Return the step that exported a model, with all steps before it.
-
-    data: contents of the file lineage.json.
-    where: path of the file, for error messages.
-    documents: the records that are at hand. Those in the file are added.
-    follow: function that returns the step of a record.
-    directory: the model's directory, whose files are compared with the record. Empty if only a copy of the
-        record is at hand.
-
-    Raises ManifestError if the file does not match its schema.
-    """
-    value = parse_json(data, where)
-    check_schema(value, where, "lineage")
-    check_safe_names((entry["name"] for entry in value["files"]), where)
-    faults = [
-        f"{where}: the record with the md5 {md5} is damaged: found md5 {found}"
-        for md5, text in value["documents"].items()
-        if (found := compute_md5(text.encode())) != md5
-    ]
-    documents.add_texts(value["documents"], where)
-    files = tuple(LineageFile(**entry) for entry in value["files"])
-    if directory:
-        faults += find_changed_files(directory, data, where)
-    return Step(
-        name=EXPORT,
-        path=directory,
-        record=compute_md5(data),
-        settings=value["settings"],
-        versions=value["versions"],
-        inputs=(_make_source_input(value["source"], documents, follow),),
-        outputs=files,
-        faults=tuple(faults),
-    )
-
-
-def _make_source_input(
-    source: str | None, documents: RecordDocuments, follow: Callable[[bytes, str], Step]
-) -> Input:
-    """Return the checkpoint that was exported, with the step that wrote it if its record is at hand.
-
-    source: md5 of the checkpoint's record.
-    """
-    role = "checkpoint"
-    if source is None:
-        return Input(role=role, remark="the checkpoint had no record of how it was made")
-    data = documents.find(source)
-    if data is None:
-        remark, _ = documents.explain_absence(source, "the record of the checkpoint")
-        return Input(role=role, record=source, remark=remark, is_fault=True)
-    try:
-        if (found := make_weights_input(data, source)) is not None:
-            return Input(role=role, files=found.files, record=source, source=True, remark=found.remark)
-        step = follow(data, documents.paths[source])
-    except ManifestError as error:
-        return Input(role=role, record=source, remark=str(error), is_fault=True)
-    return Input(role=role, files=step.outputs, record=source, made_by=step)
+def _make_input_json(given: Input) -> dict[str, Any]:
+    """Return an input of an export as the file lineage.json stores it."""
+    cited = {} if given.record is None else {"record": given.record}
+    return {"role": given.role, "files": [file.as_json() for file in given.files], **cited}
 
 
 def find_changed_files(directory: str, data: bytes, where: str) -> list[str]:

@@ -41,7 +41,14 @@ def read_lineage(path: str) -> Lineage:
     maker = StepMaker(documents)
     is_directory = storage.is_directory(given)
     results = _read_directory(given, maker) if is_directory else [_read_file(given, maker)]
-    return Lineage(path=path, results=tuple(results), documents=documents)
+    lineage = Lineage(path=path, results=tuple(results), documents=documents)
+    # Nothing cites the manifest of a vocabulary, so a damaged copy of it would otherwise be passed over.
+    cited = {one.record for step in lineage.list_steps() for one in step.inputs if one.record is not None}
+    damaged = documents.list_damaged_copies(cited)
+    if damaged:
+        first = replace(results[0], faults=(*results[0].faults, *damaged))
+        lineage = replace(lineage, results=(first, *results[1:]))
+    return lineage
 
 
 def _read_directory(directory: str, maker: StepMaker) -> list[Step]:

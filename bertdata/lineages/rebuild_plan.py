@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -23,6 +23,7 @@ from bertdata.lineages.commands.data_commands import (
     make_vocabulary_words,
 )
 from bertdata.lineages.commands.run_commands import list_datasets, make_export_command, make_run_commands
+from bertdata.lineages.exported_model import FOLDER_ROLES, MODEL_CONFIGURATION, VOCABULARY
 from bertdata.lineages.run_state import CHECKPOINTS, FROM_PHASE_1
 from bertdata.lineages.sources import NeededFile, SourceFiles, find_source_files, list_needed_files
 from bertdata.lineages.step import (
@@ -41,6 +42,7 @@ from bertdata.lineages.step import (
     LineageFile,
     Step,
 )
+from bertdata.tokens.files import TOKENIZER_NAME
 from bertdata.tokens.training.manifest import make_manifest_path
 from schemas import load_schema
 
@@ -68,7 +70,7 @@ _FOLDERS = {
 }
 """The folder of each step in the output directory. A second step of the same name gets the folder NAME-2."""
 
-_NAMELESS_ROLES = ("vocabulary", "abbreviations", "start")
+_NAMELESS_ROLES = (VOCABULARY, MODEL_CONFIGURATION, "abbreviations", "start")
 """Roles of sources whose file names change nothing."""
 _RUN_DATA = {"training data": "train_data", "evaluation data": "eval_data"}
 
@@ -144,10 +146,12 @@ def plan_rebuild(
     found = find_source_files(needed, files, beside)
     links = _make_links(needed, found, output)
     linked = {file: link.path for file, link in links.items()}
-    places = Places(_place_outputs(made, output), {**found, **linked}, kept)
+    folders = _place_folders(read, output)
+    together = _make_folder_links(read, found, folders)
+    places = Places(_place_outputs(made, output), {**found, **linked}, kept, folders)
     return RebuildPlan(
         lineage=lineage,
-        links=tuple(links.values()),
+        links=(*links.values(), *together),
         commands=tuple(command for step in made for command in _make_commands(step, places)),
         places=places,
         output=output,
@@ -286,7 +290,10 @@ def _make_links(
     links: dict[LineageFile, Link] = {}
     for one in needed:
         path, name = found[one.file], one.file.name
-        if one.role in _NAMELESS_ROLES or storage.get_base_name(path) == name:
+        if one.role in FOLDER_ROLES or storage.get_base_name(path) == name:
+            continue
+        # A tokenizer.json of this name would be read together with the files next to it.
+        if one.role in _NAMELESS_ROLES and storage.get_base_name(path) != TOKENIZER_NAME:
             continue
         key = (one.step.record, one.role)
         folder = folders.setdefault(key, storage.join(output, f"sources/{len(folders) + 1}"))
@@ -294,6 +301,41 @@ def _make_links(
         if local is None or storage.is_remote(output):
             raise SettingsError(f"{path}: was called {name} when it was read; give it that name")
         links[one.file] = Link(source=os.path.abspath(local), path=target)
+    return links
+
+
+def _place_folders(steps: Sequence[Step], output: str) -> dict[tuple[str, str], str]:
+    """Return a directory for each input whose files must lie together, by the step's record and the role."""
+    keys = [(step.record, one.role) for step in steps for one in step.inputs if one.role in FOLDER_ROLES]
+    return {
+        key: storage.join(output, f"sources/tokeniser-{number}")
+        for number, key in enumerate(dict.fromkeys(keys), 1)
+    }
+
+
+def _make_folder_links(
+    steps: Sequence[Step], found: Mapping[LineageFile, str], folders: Mapping[tuple[str, str], str]
+) -> list[Link]:
+    """Return links to the files of inputs that must lie together, under the names that they had.
+
+    found: the path of each file.
+    folders: the directories for the links.
+
+    Raises SettingsError if a link would be needed in remote storage, or to it.
+    """
+    links = []
+    for step in steps:
+        for one in step.inputs:
+            folder = folders.get((step.record, one.role), "")
+            for file in one.files if folder else ():
+                path = found[file]
+                local = find_local_path(path)
+                if local is None or storage.is_remote(folder):
+                    raise SettingsError(
+                        f"{path}: is linked next to the other files of its tokeniser, so it and the output "
+                        "must be on this machine"
+                    )
+                links.append(Link(source=os.path.abspath(local), path=storage.join(folder, file.name)))
     return links
 
 

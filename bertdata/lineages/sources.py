@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from bertdata.errors import InputError, MissingInputError
 from bertdata.io import storage
-from bertdata.io.assets import find_cached_vocabulary
+from bertdata.io.assets import find_cached_vocabulary, is_published_vocabulary
 from bertdata.io.file_check import compute_file_md5
 from bertdata.io.patterns import expand_patterns
-from bertdata.lineages.step import FEATURES, LineageFile, Step
+from bertdata.lineages.exported_model import FOLDER_ROLES
+from bertdata.lineages.step import EXPORT, FEATURES, LineageFile, Step
 
 _SMALL_BYTES = 1 << 26
 """Largest file whose md5 is compared with that of a file of unknown size, if the names differ."""
@@ -86,16 +87,21 @@ def _list_source_files(paths: Sequence[str]) -> Iterator[str]:
 def list_needed_files(steps: Iterable[Step]) -> list[NeededFile]:
     """Return the source files that steps read, each file once.
 
-    Files with the same contents and other names count separately, because outputs may depend on names.
-    The vocabulary of features is not among them, because a fine-tuned run takes that of the model from which
-    it starts.
+    Files with the same contents and other names count separately, because outputs may depend on names. So
+    does a file that must lie in one directory with the other files of a tokeniser.
+    Two kinds of vocabularies are not among them: those of features, because a fine-tuned run takes that of
+    the model from which it starts, and published ones that an export named by their name.
     """
-    found: dict[LineageFile, NeededFile] = {}
+    found: dict[tuple[bool, LineageFile], NeededFile] = {}
     for step in steps:
         for one in step.inputs:
-            if one.source and (step.name, one.role) != (FEATURES, "vocabulary"):
-                for file in one.files:
-                    found.setdefault(file, NeededFile(step=step, role=one.role, file=file))
+            if not one.source or (step.name, one.role) == (FEATURES, "vocabulary"):
+                continue
+            for file in one.files:
+                if step.name == EXPORT and is_published_vocabulary(file.name, str(file.md5)):
+                    continue
+                key = (one.role in FOLDER_ROLES, file)
+                found.setdefault(key, NeededFile(step=step, role=one.role, file=file))
     return list(found.values())
 
 

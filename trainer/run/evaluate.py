@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -99,7 +99,7 @@ def evaluate_checkpoints(
         if (mllog := make_mllog(config, Path(folder), runtime.task.columns)) is not None:
             loggers.append(mllog)
     evaluation, shape = None, None
-    with directory, Reporter(loggers, trains=False) as report:
+    with directory, Reporter(loggers, trains=False) as report, ExitStack() as copies:
         for path in _iterate_checkpoints(runtime, poll, timeout, newest=until_step is not None):
             read = partial(_read_unless_removed, path, poll)
             found = runtime.on_rank_0(partial(read, _read_checkpoint_facts, config, path))
@@ -118,7 +118,9 @@ def evaluate_checkpoints(
                     for warning in runtime.on_rank_0(about) or []:
                         runtime.log(f"warning: {warning}")
                 shape = known
+                copies.close()  # of the data of the previous evaluation
                 runtime, evaluation, model = _prepare_evaluation(runtime, shape, path)
+                copies.enter_context(evaluation.keep_copies())
                 inference = find_inference(runtime.worker(model))
             if not load_weights(runtime, model, inference, path, read):
                 continue

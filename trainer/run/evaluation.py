@@ -1,6 +1,6 @@
 """Evaluation by all workers together. Each example is measured exactly once."""
 
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ import torch
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
 from trainer.checkpoints.checkpoint import State
+from trainer.data.cache.shard_cache import ShardCache
 from trainer.data.evaluation import load_evaluation_batches, make_evaluation_form
 from trainer.errors import StopRequested
 from trainer.logs.evaluation_results import is_evaluated, read_evaluated_value
@@ -75,6 +76,14 @@ class Evaluation:
     def examples(self) -> int:
         """The number of examples that are evaluated."""
         return min(self.data.examples, self._runtime.config.evaluation.eval_examples or self.data.examples)
+
+    def keep_copies(self) -> AbstractContextManager[None]:
+        """Return a context manager that keeps copies of remote data in the cache, if one is configured.
+
+        All evaluations read the same files. Without this, training would drop the copies first.
+        """
+        copies = self.data.copies
+        return copies.keep_all() if isinstance(copies, ShardCache) else nullcontext()
 
     def measure(self, strategy: Strategy | Inference, *, step: int, trained: int) -> EvaluationRecord:
         """Evaluate the model on this worker's part of the data, and return the results of all workers

@@ -109,9 +109,12 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
     evaluation = make_evaluation(runtime, data, shape)
     kept = note_sources(training, data, None if evaluation is None else evaluation.data)
     form = planned.form()
+    copies: AbstractContextManager[None] = nullcontext()
+    if evaluation is not None:
+        copies = evaluation.keep_copies()
     # The loader's threads begin to read here, at the state's position in the data. The end of this block ends
     # them, also after an error.
-    with closing(planned.loader(form, training.state)) as loader:
+    with copies, closing(planned.loader(form, training.state)) as loader:
         described = f"{device.describe()}{remark}"
         after = training.state.logged_step if training.is_resumed else None
         rank, every = runtime.collective.rank, config.reports.log_every

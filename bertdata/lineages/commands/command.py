@@ -74,12 +74,19 @@ class Places:
     outputs: file or directory that each step writes when it is made again, by the step's record.
     sources: path of each source file.
     kept: path of each vocabulary that is not trained again, by the record of its training.
+    folders: directory with the files of an input that must lie together, by the record of the step that reads
+        them and their role.
     """
 
     def __init__(
-        self, outputs: Mapping[str, str], sources: Mapping[LineageFile, str], kept: Mapping[str, str]
+        self,
+        outputs: Mapping[str, str],
+        sources: Mapping[LineageFile, str],
+        kept: Mapping[str, str],
+        folders: Mapping[tuple[str, str], str] | None = None,
     ) -> None:
         self.outputs, self.sources, self.kept = outputs, sources, kept
+        self.folders = folders or {}
 
     def get_output(self, step: Step) -> str:
         """Return the file or directory that a step writes when it is made again."""

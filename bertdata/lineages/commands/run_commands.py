@@ -12,6 +12,7 @@ from typing import Any
 from bertdata.dataset.mixture.weights import split_weighted
 from bertdata.errors import SettingsError
 from bertdata.io import storage
+from bertdata.io.assets import is_published_vocabulary
 from bertdata.lineages.commands.command import (
     Command,
     Places,
@@ -20,7 +21,13 @@ from bertdata.lineages.commands.command import (
     make_flag,
     make_option,
 )
-from bertdata.lineages.exported_model import LINEAGE_NAME
+from bertdata.lineages.exported_model import (
+    FOLDER_ROLES,
+    LINEAGE_NAME,
+    MODEL_CONFIGURATION,
+    TOKENIZER_JSON,
+    TRAINING_DATA,
+)
 from bertdata.lineages.run_state import CHECKPOINTS, FROM_PHASE_1, NEW, STATE_NAME
 from bertdata.lineages.shown_settings import list_changed_keys
 from bertdata.lineages.step import EXPORT, FEATURES, FINETUNE, Input, Step
@@ -252,4 +259,25 @@ def make_export_command(step: Step, places: Places, output: str) -> Command:
     lower_case = step.settings.get("lower_case")
     if lower_case is not None:
         words.append("--lower-case" if lower_case else "--no-lower-case")
+    if (kind := step.settings.get("from")) is not None:
+        words += make_option("--from", kind)
+    for one in step.inputs[1:]:
+        words += _make_input_flag(step, one, places)
     return Command(words=tuple(words), step=step, output=output, done=storage.join(output, LINEAGE_NAME))
+
+
+def _make_input_flag(step: Step, given: Input, places: Places) -> list[str]:
+    """Return the flag of an export that names an input other than the checkpoint."""
+    if given.role == TRAINING_DATA:
+        if given.made_by is None:
+            raise SettingsError(f"{step.program}, record {step.record}: {given.role}: {given.remark}")
+        # Features belong to a fine-tuned run, which keeps their tokeniser.
+        is_kept = given.made_by.name == FEATURES
+        return [] if is_kept else ["--train-data", places.get_output(given.made_by)]
+    if given.role in FOLDER_ROLES:
+        folder = places.folders[step.record, given.role]
+        return ["--vocab", storage.join(folder, TOKENIZER_JSON) if given.role == TOKENIZER_JSON else folder]
+    flag = "--model-config" if given.role == MODEL_CONFIGURATION else "--vocab"
+    [file] = given.files
+    is_published = is_published_vocabulary(file.name, str(file.md5))
+    return make_option(flag, file.name if is_published else places.find_file(given, file))

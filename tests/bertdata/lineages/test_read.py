@@ -174,6 +174,42 @@ def test_a_damaged_copy_is_a_fault_and_exit_status_1(place, bertdata):
     assert told.out.splitlines()[-1].endswith(", 1 fault")
 
 
+FLIPS = {
+    "no JSON": (b'"file"', b"\"file'", "is not JSON"),
+    "no UTF-8": (b'"file"', b'"fil\xe4"', "is not JSON"),
+    "another kind": (b'"kind": "vocabulary"', b'"kind": "vocabulari"', "kind: 'vocabulari' is not one of"),
+    "another field": (b'"settings"', b'"settingr"', "'settings' is a required property"),
+    "other white space": (b'\n "kind"', b'\n  "kind"', "is not what its own entries make"),
+}
+
+
+@pytest.mark.parametrize("artefact", ["shards", "packed"])
+@pytest.mark.parametrize(("old", "new", "reason"), FLIPS.values(), ids=FLIPS)
+def test_a_damaged_copy_of_the_vocabularys_manifest_is_a_fault(place, bertdata, artefact, old, new, reason):
+    copy = place / artefact / "sources/vocabulary.json"
+    assert copy.read_bytes().count(old) == 1
+    copy.write_bytes(copy.read_bytes().replace(old, new))
+    told = bertdata("lineage", place / artefact)
+    assert told.status == 1
+    [fault] = face.lineage(place / artefact).faults
+    assert fault.startswith(f"{copy}: ")
+    assert reason in fault
+    assert told.out.splitlines()[-1].endswith(", 1 fault")
+    verdict = bertdata("verify-md5", place / artefact)
+    assert verdict.status == 1
+    assert f"{copy}: damaged; " in verdict.out + verdict.err
+
+
+def test_the_manifest_of_another_vocabulary_is_a_fault(place):
+    copy = place / "shards/sources/vocabulary.json"
+    edit_json(copy, {"file/md5": "0" * 32})
+    [fault] = face.lineage(place / "shards").faults
+    assert fault == (
+        f"{copy}: is the manifest of another vocabulary: found md5 {'0' * 32}, expected md5 "
+        f"{compute_md5(place / 'vocab.txt')}"
+    )
+
+
 def test_an_input_that_the_step_before_has_not_written_is_a_fault(place):
     manifest = place / "shards/manifest.json"
     edit_json(manifest, {"inputs/0/bytes": 7})

@@ -7,7 +7,8 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from benchmarks.slow_store import count_reads
+from benchmarks.slow_store import SlowStore, count_reads, register_slow_store
+from tests.support.commands import SMALL
 from tests.support.object_stores import Store, one_store
 from tests.support.training_runs import losses, refuse, start_workers, tensors, words
 from trainer.data.cache.forecast import AtOnce
@@ -81,6 +82,52 @@ def test_two_workers_share_a_cache_and_read_each_file_once(trainer, training_set
     shards = sorted(path.name for path in training_set.glob("*.tfrecord"))
     assert copies(cache) == shards
     assert count_shard_reads(store_log) == {name: 1 for path in shards for name in (path, f"{path}.u16")}
+
+
+@pytest.fixture(scope="module")
+def many(corpus: list[Path], small_vocabulary_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample corpus in 12 shards, 10 times, so that the loader is never ahead by the whole of it."""
+    from bertdata.cli.main import main
+
+    place = tmp_path_factory.mktemp("many")
+    documents = [one for path in corpus for one in path.read_text().split("\n\n") if one.strip()]
+    parts = []
+    for number in range(12):
+        parts.append(place / f"part-{number:05}")
+        parts[-1].write_text("\n\n".join(documents[number::12]) + "\n\n")
+    made = (f"--output={place / 'set'}", f"--vocab={small_vocabulary_file}", *SMALL, "--dupe-factor=10")
+    assert main(["create", *map(str, parts), *made]) == 0
+    return place / "set"
+
+
+def test_each_evaluation_file_is_downloaded_once_although_the_training_data_fill_the_cache(
+    trainer, many, tmp_path, monkeypatch
+):
+    register_slow_store()
+    monkeypatch.setattr(SlowStore, "log", tmp_path / "log")
+    (tmp_path / "log").touch()
+    data = (
+        f"--train-data=slow://{many}/part-0000*.tfrecord",
+        f"--eval-data=slow://{many}/part-0001*.tfrecord",
+    )
+    sizes = [path.stat().st_size for path in many.rglob("part-*")]
+    cache = (f"--cache-dir={tmp_path / 'cache'}", f"--cache-size={round_up_gigabytes(sum(sizes) * 19 // 20)}")
+    more = (
+        "--steps=40",
+        "--batch-size=128",
+        "--num-hidden-layers=1",
+        "--hidden-size=8",
+        "--eval-every=8",
+        "--open-files=1",
+    )
+    run = trainer(*words(None, tmp_path / "run", *more, *data, *cache))
+    assert run.status == 0, run.err
+    assert len((tmp_path / "run/evaluation.csv").read_text().splitlines()) == 6  # with the header
+    reads = count_shard_reads(tmp_path / "log")
+    evaluated = {name: count for name, count in reads.items() if name.startswith("part-0001")}
+    assert len(evaluated) == 4  # with the lengths of their examples
+    assert set(evaluated.values()) == {1}
+    assert max(reads.values()) > 1  # the cache is smaller than the training data
 
 
 @pytest.mark.thorough

@@ -121,6 +121,21 @@ def test_a_model_that_was_changed_after_its_export_is_a_fault(place):
     assert compute_md5(weights) in [file.md5 for file in start.files]
 
 
+@pytest.mark.parametrize("is_cited", [True, False])
+def test_a_damaged_copy_in_a_run_is_one_fault_whether_or_not_a_step_cites_it(place, is_cited):
+    record = place / "articles/manifest.json"
+    if not is_cited:  # such as the manifest of a vocabulary, which no record cites
+        record = place / "vocabulary.json"
+        record.write_text('{"kind": "vocabulary"}\n', encoding="utf-8")
+    copy = place / f"run/sources/{compute_md5(record)}.json"
+    copy.write_bytes(record.read_bytes())
+    assert bertdata.lineage(place / "run").faults == []
+    copy.write_bytes(record.read_bytes() + b" ")
+    [fault] = bertdata.lineage(place / "run").faults
+    assert fault.startswith(f"{copy}: ")
+    assert f"found md5 {compute_md5(copy)}, expected {compute_md5(record)}" in fault
+
+
 @pytest.mark.parametrize("content", ["{}", "no JSON", '{"format": "bertdata lineage 1"}'])
 def test_a_lineage_file_of_another_program_or_a_damaged_one_keeps_nobody_from_training(place, content):
     (place / "model/lineage.json").write_text(content, encoding="utf-8")

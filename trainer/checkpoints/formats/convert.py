@@ -1,9 +1,10 @@
 """Converting checkpoints between this trainer's format and other programs'."""
 
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -26,6 +27,7 @@ from trainer.checkpoints.checkpoint import MOMENTS, STATE, WEIGHTS, make_initial
 from trainer.checkpoints.filling import match_moments, match_weights
 from trainer.checkpoints.formats.absent_parts import describe_changes
 from trainer.checkpoints.formats.config_file import BERT_EPSILON
+from trainer.checkpoints.formats.export_inputs import list_export_inputs
 from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, set_special_token_ids
 from trainer.checkpoints.formats.kinds import WRITERS, is_recognised
 from trainer.checkpoints.formats.model_card import write_model_card
@@ -105,10 +107,19 @@ def convert(
         checkpoint = replace(checkpoint, moments={})
     shape = checkpoint.expect_config()
     to = to or ("huggingface" if checkpoint.kind == OURS else OURS)
+    make_record = partial(
+        _make_record,
+        checkpoint,
+        settings=_list_settings(checkpoint, to, kind=kind, moments=moments, lower_case=lower_case),
+        vocab=vocab,
+        # A checkpoint of this trainer says itself what model it is, so the file is not read.
+        model_config=None if checkpoint.kind == OURS else model_config,
+        train_data=train_data,
+    )
     # 3. If the target is a checkpoint of this trainer, add missing heads. The tokeniser may be missing.
     if to == OURS:
         found = _find_available_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
-        record = _make_record(checkpoint, to, moments=moments, lower_case=lower_case)
+        record = make_record()
         return _write_trainer_checkpoint(checkpoint, shape, target, found, record)
     # 4. For all other formats, keep only tensors that belong to the model, let the task rename its head, and
     # write.
@@ -122,7 +133,7 @@ def convert(
     what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
     kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
     lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
-    record = _make_record(checkpoint, to, moments=moments, lower_case=lower_case)
+    record = make_record()
     with _open_target(target) as directory:
         WRITERS[to](checkpoint, directory)
         if found is not None:
@@ -151,8 +162,25 @@ def convert(
     )
 
 
+def _list_settings(
+    checkpoint: Checkpoint, to: str, *, kind: str | None, moments: bool, lower_case: bool | None
+) -> dict[str, object]:
+    """Return the settings of a conversion for its record. The arguments are those of ``convert``."""
+    settings: dict[str, object] = {"to": to, "moments": moments, "task": checkpoint.task}
+    if kind is not None:  # a directory may hold weights of several formats
+        settings["from"] = kind
+    if lower_case is not None:  # it decides the files of the tokeniser
+        settings["lower_case"] = lower_case
+    return settings
+
+
 def _make_record(
-    checkpoint: Checkpoint, to: str, *, moments: bool, lower_case: bool | None
+    checkpoint: Checkpoint,
+    *,
+    settings: Mapping[str, object],
+    vocab: str | None,
+    model_config: str | None,
+    train_data: str | None,
 ) -> Callable[[str], bytes]:
     """Return a function that makes the file lineage.json of the converted model, which says where it is from.
 
@@ -160,13 +188,14 @@ def _make_record(
     since its readers may edit it.
 
     checkpoint: the checkpoint that is converted.
-    to, moments, lower_case: arguments of ``convert``.
+    settings: settings of the conversion.
+    vocab, model_config, train_data: arguments of ``convert``, or None for those that were not used.
     """
     documents = RecordDocuments()
     source = add_checkpoint_record(checkpoint.path, documents, checkpoint.kind)
-    settings: dict[str, object] = {"to": to, "moments": moments, "task": checkpoint.task}
-    if lower_case is not None:  # it decides the files of the tokeniser
-        settings["lower_case"] = lower_case
+    inputs = list(
+        list_export_inputs(documents, vocab=vocab, model_config=model_config, train_data=train_data)
+    )
 
     def make_record(directory: str) -> bytes:
         return make_export_record(
@@ -176,6 +205,7 @@ def _make_record(
             versions={"bertdata": __version__, "torch": torch.__version__},
             source=source,
             documents=documents,
+            inputs=inputs,
         )
 
     return make_record

@@ -13,7 +13,7 @@ itself (``flock``). The operating system releases them when a process ends, howe
 - A worker that fetches a file holds an exclusive lock on it. A file ``.growing`` without a lock was left by a
   process that was killed. It is removed.
 - A worker that reads a file, or will soon, holds a shared lock on it. A file with a lock is never dropped.
-- A run that trains on a dataset holds a shared lock on the dataset's ``in-use.lock``.
+- A run that trains on a dataset, or evaluates on it, holds a shared lock on the dataset's ``in-use.lock``.
 - A file appears, is locked and is dropped only under an exclusive lock on ``bertdata-cache.lock``, which is
   held for moments.
 
@@ -106,7 +106,7 @@ class CacheFolder:
             os.close(descriptor)
 
     def use(self) -> int:
-        """Say that a run trains on the dataset, until the returned descriptor is closed."""
+        """Say that a run uses the dataset, until the returned descriptor is closed."""
         try:
             descriptor = _open(os.path.join(self.directory, IN_USE_NAME), os.O_RDWR | os.O_CREAT)
         except DiskFull as error:
@@ -262,7 +262,7 @@ class FetchStart(NamedTuple):
 
 
 def is_in_use(directory: str) -> bool:
-    """Return True if a run trains on the dataset of this sub-directory of a cache directory.
+    """Return True if a run uses the dataset of this sub-directory of a cache directory.
 
     Call this under the lock of the cache directory.
     """

@@ -45,13 +45,18 @@ LONGEST_WAIT_SECONDS = 300.0
 """Time after which a worker stops waiting for another one, which may have been suspended."""
 _PAUSE_SECONDS = 0.02
 """Time between two looks for a file that another worker is fetching."""
+FULL_DISK_SECONDS = 60.0
+"""Time for which the cache does not grow after the disk was full. What filled it may be gone by then."""
 _USED_SHARE = 0.95
 """Share of the free room of the disk that a cache without a configured size uses."""
 
 # Files are dropped in this order. In each class, the one that was used longest ago goes first, except own
 # files whose next need is known.
 _UNUSED, _OWN, _OTHERS = 2, 1, 0
-"""Files of a dataset that no run trains on, files of this dataset, and files of other runs' datasets."""
+"""Files of a dataset that no run uses, files of this dataset, and files of other datasets that a run uses.
+
+A run uses its training data and its evaluation data.
+"""
 
 
 class FetchingStopped(Exception):
@@ -89,6 +94,11 @@ class ShardCache:
         self.room = find_free_bytes(root) + self.folder.count_bytes()
         """Bytes for which the disk has room, with the files that are in the cache directory already."""
         self.limit = math.floor(self.room * _USED_SHARE) if limit is None else limit
+        """Bytes that all files of the cache directory may have together. For a while after the disk was full,
+        they may have fewer.
+        """
+        self._full = (0.0, 0)
+        """The time (monotonic, in seconds) until which the limit is lower, and the lower limit in bytes."""
         self.sizes = np.zeros(len(self.files), np.int64)
         """For each shard, the bytes of its remote files. 0 for a local shard."""
         self.fetched_files = self.fetched_bytes = 0
@@ -109,6 +119,24 @@ class ShardCache:
         outlook: the next need of each file. None: the needs are not known.
         """
         self._outlook = outlook
+
+    @contextmanager
+    def keep_all(self) -> Iterator[None]:
+        """Keep the dataset's files in the cache until the end of the block, as far as there is room.
+
+        This is for data that are read as a whole again and again, such as evaluation data. A run that fetches
+        other data ahead drops none of these files, and these files do not drop each other, because each is
+        needed as soon as any other. Those that find no room are read without the cache.
+
+        Raises StorageError if the disk has no room for the mark of the run.
+        """
+        descriptor = self.folder.use()
+        try:
+            self.expect(Outlook(np.zeros(len(self.files), np.int64), np.ones(len(self.files), bool)))
+            yield
+        finally:
+            self.expect(None)
+            os.close(descriptor)
 
     @contextmanager
     def open_copy(self, file: DatasetFile) -> Iterator[BinaryIO | None]:
@@ -140,7 +168,8 @@ class ShardCache:
                 with self.folder.locked():
                     descriptor = self.folder.open_whole(name)
                     if descriptor is None:
-                        begun = self.folder.begin(name, file.bytes or 0, self.limit, self._rank(before))
+                        limit = self._find_limit()
+                        begun = self.folder.begin(name, file.bytes or 0, limit, self._rank(before))
                 if descriptor is not None:
                     if self._is_sound(file, descriptor):
                         return descriptor
@@ -159,7 +188,7 @@ class ShardCache:
                 elif begun.descriptor is not None:
                     return self._fetch(file, begun.descriptor, is_stopped)
                 else:
-                    if before is None:
+                    if before is None and limit == self.limit:
                         self._tell_small()
                     return None
             except DiskFull:
@@ -265,18 +294,24 @@ class ShardCache:
         self._sound.add(identity)
         return True
 
+    def _find_limit(self) -> int:
+        """Return the bytes that all files of the cache directory may have together now."""
+        until, size = self._full
+        return min(self.limit, size) if time.monotonic() < until else self.limit
+
     def _limit_to_disk(self) -> bool:
-        """Limit the cache to what it has now, because the disk is full. Return False if it was so before.
+        """Limit the cache for a while to what it has now, because the disk is full. Return False if it was so
+        before.
 
         After True, other files may be dropped for the one that found no room.
         """
         self._tell(
-            f"{self.folder.root}: the disk is full; the cache keeps what it has, and files that find no room "
-            "are read without it"
+            f"{self.folder.root}: the disk is full; for now the cache keeps what it has, and files that find "
+            "no room are read without it"
         )
         size = self.folder.count_bytes()
-        is_smaller = size < self.limit
-        self.limit = min(self.limit, size)
+        is_smaller = size < self._find_limit()
+        self._full = (time.monotonic() + FULL_DISK_SECONDS, size)
         return is_smaller
 
     def _tell_small(self) -> None:

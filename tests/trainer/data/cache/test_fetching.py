@@ -234,6 +234,31 @@ def test_files_that_are_needed_soon_are_kept_from_others_until_the_run_ends(tmp_
     assert shards
 
 
+def test_files_of_evaluations_stay_while_the_training_fetches_ahead_in_a_small_cache(tmp_path):
+    fetcher, cache, _, forecast = fetcher_of(tmp_path, 8, 500)
+    by_need = np.argsort(forecast.find_next(0)).tolist()
+    wait_for(lambda: there(cache) == set(by_need[:5]))
+    held_out = make_shards(tmp_path / "held-out", [50, 51, 52])
+    copies = ShardCache(str(tmp_path / "cache"), 500, held_out)
+    with copies.keep_all():
+        for place in (0, 15, 35, 55):
+            fetcher.reach(place)
+            # The training has its next files, and none is left to fetch.
+            wait_for(lambda place=place: there(cache) >= set(by_need[(place + 5) // 10 :][:2]))
+            time.sleep(0.1)
+            for shard in held_out:
+                with copies.open_copy(shard.file) as file:
+                    assert file is not None
+        assert copies.fetched_files == 3
+        # What the training needs now has precedence.
+        fetcher.close()
+        descriptors = [cache.hold(file) for file in cache.files[:5]]
+        assert there(copies) == set()
+        for descriptor in descriptors:
+            assert descriptor is not None
+            os.close(descriptor)
+
+
 def test_a_place_that_is_reached_while_the_run_ends_keeps_no_file(tmp_path):
     fetcher, cache, shards, forecast = fetcher_of(tmp_path, 8, 300)
     by_need = np.argsort(forecast.find_next(0)).tolist()

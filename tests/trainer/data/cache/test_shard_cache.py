@@ -274,6 +274,17 @@ def test_files_of_unused_datasets_are_dropped_first_and_those_of_other_runs_last
     assert len(names(other)) == 1
 
 
+def test_files_that_are_all_read_again_and_again_do_not_drop_each_other(tmp_path, capsys):
+    shards = make_shards(tmp_path / "store", [100, 100, 100])
+    cache = ShardCache(str(tmp_path / "cache"), 250, shards)
+    with cache.keep_all():
+        for _ in range(3):
+            assert [read(cache, shard) for shard in shards] == [*map(contents, shards[:2]), None]
+        assert cache.fetched_files == 2
+        assert "give more --cache-size" in capsys.readouterr().err
+    assert read(cache, shards[2]) == contents(shards[2])
+
+
 def test_a_full_cache_in_use_is_read_past_with_a_warning(tmp_path, capsys):
     shards = make_shards(tmp_path / "store", [100, 100])
     cache = ShardCache(str(tmp_path / "cache"), 150, shards)
@@ -303,15 +314,36 @@ def test_on_a_full_disk_the_cache_goes_on_with_what_it_has(tmp_path, capsys, mon
     for _ in range(2):
         for shard in shards:
             assert read(cache, shard) == contents(shard)
-    assert cache.limit == 200
+    assert cache.folder.count_bytes() == 200
     said = capsys.readouterr().err
     assert said.count("warning") == 1
-    assert f"{tmp_path / 'cache'}: the disk is full; the cache keeps what it has" in said
+    assert f"{tmp_path / 'cache'}: the disk is full; for now the cache keeps what it has" in said
     # With no room at all, files are read without the cache.
     empty = ShardCache(str(tmp_path / "empty"), LARGE, shards)
     cache, free[0] = empty, 0
     assert [read(empty, shard) for shard in shards] == [None] * 4
     assert names(empty) == []
+    assert "--cache-size" not in capsys.readouterr().err
+
+
+def test_a_disk_that_was_full_for_a_moment_does_not_limit_the_cache_for_ever(tmp_path, monkeypatch):
+    shards = make_shards(tmp_path / "store", [100] * 4)
+    cache = ShardCache(str(tmp_path / "cache"), 300, shards)
+    monkeypatch.setattr(shard_cache, "FULL_DISK_SECONDS", 0.3)
+    with monkeypatch.context() as patch:
+        patch.setattr(folders.os, "posix_fallocate", raise_disk_full)
+        assert read(cache, shards[0]) is None
+    begun = time.monotonic()
+    assert read(cache, shards[0]) is None  # what filled the disk may still be there
+    assert time.monotonic() - begun < 0.3
+    time.sleep(0.35)
+    for _ in range(2):
+        assert [read(cache, shard) for shard in shards] == list(map(contents, shards))
+    assert cache.folder.count_bytes() == 300  # as configured
+
+
+def raise_disk_full(*given: object) -> None:
+    raise OSError(errno.EDQUOT, "Disk quota exceeded")
 
 
 def test_a_disk_that_shows_only_while_writing_that_it_is_full(tmp_path, monkeypatch):
