@@ -133,6 +133,10 @@ def _make_data_inputs(
         yield Input(role=role, remark="random examples that the trainer generated (generated_data)")
         return
     if not config.get(key):
+        if key == TRAIN_DATA and state.get("data"):
+            yield Input(
+                role=role, remark=f"the settings name no data; digest of their shards {state['data']}"
+            )
         return
     records = state["sources"].get(key, [])
     if not records:
