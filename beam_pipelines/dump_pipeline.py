@@ -39,7 +39,7 @@ def extract_dump(
     finished = stage.articles.finished()
     if finished is None:
         return _extract(pipeline, stage)
-    stage.articles.commit.release_finished()
+    stage.articles.keep_finished(finished)
     _print_warnings(stage, finished.report)
     return RunMetrics(totals=count_extraction(finished.report))
 

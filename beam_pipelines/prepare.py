@@ -146,6 +146,8 @@ def run_pipelines(
     if records is not None:
         metrics = make_record_parts(flags, beam_arguments, records)
     source = find_or_plan_parts(flags, text)
+    if source.keep is not None:
+        source.keep()
     note = describe_engine(flags.tokenizer_file, flags.engine)
     say(*source.notes, *([] if note is None else [note]))
     sets = sets_of(source.parts)
@@ -253,6 +255,8 @@ class PipelineInput:
     stage: plan of the stage that makes the parts. None if the parts exist already.
     counts: counts in the manifest of the earlier run that made the parts. None if there was no such run.
     notes: lines to print about parts and files that are left out.
+    keep: function that tidies up the directory of the parts of an earlier run, which a dry run does not call.
+        None if there was no such run.
     """
 
     parts: list[str]
@@ -261,6 +265,7 @@ class PipelineInput:
     stage: TextStage | None
     counts: SegmentCounts | None = None
     notes: tuple[str, ...] = ()
+    keep: Callable[[], None] | None = None
 
 
 def find_sentence_separator(
@@ -301,6 +306,7 @@ def find_or_plan_parts(flags: argparse.Namespace, text: SegmentSettings | None) 
             stage=None,
             counts=finished.counts,
             notes=inputs.notes,
+            keep=partial(stage.text.keep_finished, finished),
         )
     return PipelineInput(
         parts=stage.parts, files=files, kinds=stage.plan.kinds, stage=stage, notes=inputs.notes

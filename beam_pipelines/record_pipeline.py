@@ -37,7 +37,7 @@ def make_record_parts(
     finished = stage.find_finished()
     if finished is None:
         return _make_parts(pipeline, stage)
-    stage.text.commit.release_finished()
+    stage.text.keep_finished(finished)
     return RunMetrics(totals=count_text(finished.counts))
 
 

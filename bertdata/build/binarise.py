@@ -26,7 +26,7 @@ from bertdata.io.file_check import FileEntry, HashingSink, check_file, compute_f
 from bertdata.io.file_identity import read_identified
 from bertdata.io.file_kind import refuse_other_kinds, suggest_utf8_remedy
 from bertdata.io.foreign_text import replace_line_ends
-from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME
 from bertdata.io.process_pool import ProcessPool
 from bertdata.shards.fairseq.lines import LinesWriter, choose_id_type
 from bertdata.text.text_plan import make_relative_names
@@ -144,7 +144,7 @@ def binarise_text(
     with ProcessPool(workers) as pool:
         manifest = _find_finished_manifest(commit, paths, pool)
         if manifest is not None:
-            commit.release_finished()
+            commit.release_finished({MD5SUMS_NAME: manifest.md5sums()})
         else:
             with commit.run():
                 manifest = _write_text(commit, tasks, names, record, pool, on_progress)

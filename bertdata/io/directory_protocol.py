@@ -341,11 +341,27 @@ class Commit:
         storage.remove_directory(self.unfinished, only=_is_protocol_file)
         remove_stale_lock(self.unfinished)
 
-    def release_finished(self) -> None:
-        """Remove the ``unfinished/`` of a finished run that ended before it could remove it."""
-        if storage.exists(self.unfinished):
+    def release_finished(self, small: Mapping[str, bytes]) -> None:
+        """Release a finished directory that a later run keeps.
+
+        Remove the ``unfinished/`` of a run that ended before it could remove it, and write small files again
+        that were lost since.
+
+        small: contents of the files that ``finish`` has written beside the manifest, by name. A file that is
+            missing or has another size is written again. The pieces are compared by the caller.
+        """
+        lost = {name: data for name, data in small.items() if not self._has_size(name, len(data))}
+        if lost or storage.exists(self.unfinished):
             with self.locked():
+                for name, data in lost.items():
+                    storage.make_directory(storage.get_parent(self.path(name)))
+                    self._write(self.path(name), data, flushes=True)
                 self.release()
+
+    def _has_size(self, name: str, size: int) -> bool:
+        """Return True if the directory has a file with this name and size."""
+        path = self.path(name)
+        return storage.exists(path) and storage.read_size(path) == size
 
     def give_up(self) -> None:
         """Let runs with other settings use the directory, unless it has a finished output file or a scratch

@@ -2,9 +2,11 @@
 
 A state names the manifests of its datasets by md5. States of earlier versions do not. Their datasets are then
 looked for where the configuration says that they were, and the digest of the shards in the state decides
-whether they are the same.
+whether they are the same. Only directories on this machine and in the run itself are looked into. A store may
+be slow, closed to the reader, or someone else's by now.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,8 +18,9 @@ from bertdata.io import storage
 from bertdata.io.file_check import compute_md5
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.lineages.documents import RecordDocuments
+from bertdata.lineages.exported_model import LINEAGE_NAME
 from bertdata.lineages.run_state import parse_run_state
-from bertdata.lineages.step import FINETUNE, PRETRAIN, Input, LineageFile, Step
+from bertdata.lineages.step import EXPORT, FINETUNE, PRETRAIN, Input, LineageFile, Step
 from bertdata.lineages.weights_record import make_weights_input
 
 Follow = Callable[[bytes, str], Step]
@@ -45,9 +48,13 @@ def make_run_step(
     state = parse_run_state(data, where)
     config = state["config"]
     is_named = state.get("sources") is not None
+    if not is_named and _is_converted(state):
+        return _make_conversion_step(data, state, directory)
     if not is_named:
         state["sources"] = {key: _find_data_in_place(state, key, documents, run) for key in _ROLES}
-    inputs = [one for key in _ROLES for one in _make_data_inputs(state, key, documents, follow, is_named)]
+    inputs = [
+        one for key in _ROLES for one in _make_data_inputs(state, key, documents, follow, is_named, run)
+    ]
     inputs += _make_start_inputs(state, documents, follow, is_named)
     step, phase = state.get("step", 0), state.get("phase", 1)
     facts: dict[str, Any] = {"updates": step, "phase": phase, "checkpoint": _find_number(state)}
@@ -67,6 +74,34 @@ def make_run_step(
     )
 
 
+def _is_converted(state: Mapping[str, Any]) -> bool:
+    """Return True for a state without any trace of training data, as the trainer's ``convert`` writes it.
+
+    A run stores at least the digest of its data, or that it generated them.
+    """
+    config = state["config"]
+    return not (state.get("data") or config.get("train_data") or config.get("generated_data"))
+
+
+def _make_conversion_step(data: bytes, state: Mapping[str, Any], directory: str) -> Step:
+    """Return the step that converted a checkpoint to this trainer's format, from its state alone.
+
+    Nothing is known about the checkpoint that was converted: its name and md5s are in the file lineage.json,
+    which is missing, or which an earlier version did not write.
+    """
+    remark = f"the converted checkpoint is not known: no {LINEAGE_NAME} names it"
+    return Step(
+        name=EXPORT,
+        path=directory,
+        record=compute_md5(data),
+        settings={"model": state.get("model", {})},
+        versions=dict(_split_versions(state)),
+        inputs=(Input(role="checkpoint", remark=remark),),
+        outputs=tuple(LineageFile(name=name, md5=md5) for name, md5 in state["files"].items()),
+        facts={"updates": state.get("step", 0)},
+    )
+
+
 def _split_versions(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the name and the version of each package that a state lists, such as ("torch", "2.9.1")."""
     for told in state.get("versions", ()):
@@ -81,21 +116,33 @@ def _find_number(state: Mapping[str, Any]) -> int:
 
 
 def _make_data_inputs(
-    state: Mapping[str, Any], key: str, documents: RecordDocuments, follow: Follow, is_named: bool
+    state: Mapping[str, Any],
+    key: str,
+    documents: RecordDocuments,
+    follow: Follow,
+    is_named: bool,
+    run: str,
 ) -> Iterator[Input]:
     """Yield the datasets that a configuration key names, each with the step that made it.
 
     is_named: True if the state itself names the manifests. False if they were found in place.
+    run: the run's directory. Empty if it is not known.
     """
     config, role = state["config"], _ROLES[key]
     if key == TRAIN_DATA and config.get("generated_data"):
         yield Input(role=role, remark="random examples that the trainer generated (generated_data)")
         return
     if not config.get(key):
+        if key == TRAIN_DATA and state.get("data"):
+            yield Input(
+                role=role, remark=f"the settings name no data; digest of their shards {state['data']}"
+            )
         return
     records = state["sources"].get(key, [])
     if not records:
-        reason = "had no manifest when the run began" if is_named else "are no longer in place, or changed"
+        reason = "had no manifest when the run began"
+        if not is_named:
+            reason = _explain_unknown_data(str(config[key]), run)
         digest = (
             f"; digest of their shards {state['data']}" if key == TRAIN_DATA and state.get("data") else ""
         )
@@ -141,11 +188,12 @@ def _find_data_in_place(
     """Return the md5s of the manifests of the datasets that a key names, if they are still in place.
 
     Training data count only if their shards have the digest in the state. The manifests are added to the
-    documents. The result is empty if a dataset is missing, has no manifest or has changed.
+    documents. The result is empty if a dataset is missing, has no manifest or has changed, and also if it is
+    at a URL outside of the run, which is not opened.
     run: the run's directory, in which the features of a fine-tuned run are looked for too.
     """
     paths, config = state["config"].get(key), state["config"]
-    if not isinstance(paths, str):
+    if not isinstance(paths, str) or _are_elsewhere(paths, run):
         return []
     try:
         found = [_find_features(path, run) for path in split_paths(paths)]
@@ -157,6 +205,23 @@ def _find_data_in_place(
         return [add_manifest(directory, documents) for directory in directories]
     except BertDataError:
         return []
+
+
+def _are_elsewhere(paths: str, run: str) -> bool:
+    """Return True if one of a key's paths is a URL outside of the run's directory.
+
+    The paths are split without asking a store which of them exist, as ``split_paths`` does.
+    """
+    inside = storage.join(run, "") if run else None
+    found = (path.strip() for path in re.split("[,+]", paths))
+    return any(storage.is_remote(path) and not (inside and path.startswith(inside)) for path in found)
+
+
+def _explain_unknown_data(paths: str, run: str) -> str:
+    """Return why the data of a state that names no manifests are not known."""
+    if _are_elsewhere(paths, run):
+        return "are not known: an earlier version did not record their manifests, and URLs are not opened"
+    return "are no longer in place, or changed"
 
 
 def _find_features(path: str, run: str) -> str:

@@ -13,7 +13,7 @@ from bertdata.errors import InputError, ManifestError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import Commit
 from bertdata.io.file_check import FileEntry, HashingSink, check_file, compute_md5
-from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, format_md5sums
 from bertdata.io.outputs import refuse_input_as_output
 from bertdata.io.real_paths import resolve_path
 from bertdata.sources.kinds import is_articles_kind
@@ -113,6 +113,19 @@ class TextDirectory(Generic[PlanKind]):
 
         return manifest if all(storage.map_paths(list(by_path), is_there)) else None
 
+    def keep_finished(self, manifest: TextManifest) -> None:
+        """Keep a finished directory. Write MD5SUMS and the copy of the articles' manifest again if they are
+        lost.
+
+        manifest: the directory's manifest, from ``finished``.
+        """
+        sums = format_md5sums(manifest.files, self.commit.manifest())
+        self.commit.release_finished({MD5SUMS_NAME: sums, **self._make_copies()})
+
+    def _make_copies(self) -> dict[str, bytes]:
+        """Return the copies of earlier manifests that the directory keeps, by file name."""
+        return {} if self.plan.articles is None else {ARTICLES_COPY: self.plan.articles}
+
     def finish(
         self,
         inputs: Sequence[TextInput],
@@ -157,8 +170,7 @@ class TextDirectory(Generic[PlanKind]):
             storage.remove(self.commit.path(name), missing_ok=True)
         if plan.articles is None:  # left by an earlier run whose articles had a manifest
             storage.remove(self.commit.path(ARTICLES_COPY), missing_ok=True)
-        copies = {} if plan.articles is None else {ARTICLES_COPY: plan.articles}
-        self.commit.finish(manifest.dump(), manifest.md5sums(), copies, release=release)
+        self.commit.finish(manifest.dump(), manifest.md5sums(), self._make_copies(), release=release)
         return manifest
 
 

@@ -60,7 +60,7 @@ def _run_stage(
     with ProcessPool(min(workers, len(files))) as pool:
         run = GroupedRun(files, text, load_splitter, pool, progress)
         if (finished := text.finished()) is not None and run.has_same_inputs(finished):
-            text.commit.release_finished()
+            text.keep_finished(finished)
             return finished.counts
         with text.commit.run():
             made = write_parts(run) if text.plan.settings.recipe == "mlperf" else write_shards(run)

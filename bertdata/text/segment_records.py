@@ -68,7 +68,7 @@ def segment_records(
         md5s = [identity.md5 for identity in identities]
         finished = text.finished()
         if finished is not None and [entry.md5 for entry in finished.inputs] == md5s:
-            text.commit.release_finished()
+            text.keep_finished(finished)
             return finished.counts
         with text.commit.run(), ExitStack() as stack:
             parts = RecordParts(text, identities, progress or _ignore_progress)

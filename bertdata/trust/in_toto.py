@@ -12,7 +12,7 @@ from bertdata.errors import ManifestError
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.lineages.exported_model import LINEAGE_NAME
 from bertdata.lineages.run_state import STATE_NAME
-from bertdata.lineages.step import EXPORT, FINETUNE, PRETRAIN, TRAIN_VOCAB, Input, Lineage, Step
+from bertdata.lineages.step import EXPORT, TRAIN_VOCAB, Input, Lineage, Step
 from bertdata.tokens.training.manifest import make_manifest_path
 from bertdata.trust.packages import load_package
 
@@ -24,9 +24,6 @@ _BUILD_TYPE = "urn:bertdata:step:"
 
 _BUILDER = "urn:bertdata:local"
 """URI of the builder: whoever runs the program on a machine. SLSA calls this the lowest level of trust."""
-
-_RECORDS = {PRETRAIN: STATE_NAME, FINETUNE: STATE_NAME, EXPORT: LINEAGE_NAME}
-"""File name of the record that a step writes, by the step's name. All others write a manifest."""
 
 
 def make_statements(lineage: Lineage) -> list[dict[str, Any]]:
@@ -88,7 +85,9 @@ def _name_record(step: Step) -> str:
     """Return the file name of the record that a step has written."""
     if step.name == TRAIN_VOCAB:
         return make_manifest_path(step.outputs[0].name)
-    return _RECORDS.get(step.name, MANIFEST_NAME)
+    if "updates" in step.facts:  # the state of a checkpoint, also of one that was converted
+        return STATE_NAME
+    return LINEAGE_NAME if step.name == EXPORT else MANIFEST_NAME
 
 
 def _describe_file(name: str, md5: str) -> dict[str, Any]:

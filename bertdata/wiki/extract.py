@@ -75,7 +75,7 @@ def extract_dump(
     ):
         extraction = _Extraction(passes, str(output_dir), settings)
         if (finished := extraction.finished()) is not None:
-            extraction.release()
+            extraction.keep(finished)
             return finished.report
         return extraction.run()
 
@@ -112,11 +112,13 @@ class _Extraction:
         """
         return self._directory.finished()
 
-    def release(self) -> None:
-        """Remove the unfinished files, which are still there if a run was interrupted after it wrote the
-        manifest.
+    def keep(self, finished: ArticlesManifest) -> None:
+        """Keep a finished directory.
+
+        Remove the unfinished files, which are still there if a run was interrupted after it wrote the
+        manifest, and write MD5SUMS again if it is lost.
         """
-        self._commit.release_finished()
+        self._directory.keep_finished(finished)
 
     def preview(self) -> list[str]:
         """Return lines that tell the user about the dump, the settings and the state of the directory."""

@@ -84,6 +84,18 @@ def test_text_of_an_earlier_run_is_made_again_where_a_book_has_changed(
     assert again == made("text", books, published_vocabulary, tmp_path / "fresh", *NVIDIA)
 
 
+def test_finished_text_loses_what_a_killed_run_left_and_gets_its_md5sums_back(
+    books: Path, published_vocabulary: Path, tmp_path: Path
+) -> None:
+    expected = made("text", books, published_vocabulary, tmp_path / "beam", *NVIDIA)
+    text = tmp_path / "beam.text"
+    (text / "unfinished").mkdir()  # as if killed while it removed this
+    (text / "unfinished" / "part-00000.json").write_text("{}")
+    (text / "MD5SUMS").unlink()
+    assert made("text", books, published_vocabulary, tmp_path / "beam", *NVIDIA) == expected
+    assert not (text / "unfinished").exists()
+
+
 def test_a_book_at_fault_ends_the_run_before_a_dump_is_extracted(
     books: Path, published_vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

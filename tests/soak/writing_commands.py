@@ -366,7 +366,7 @@ def _trainer_commands(inputs: Mapping[str, Path]) -> list[WritingCommand]:
         "--max-seq-length=16",
         "--batch-size=4",
         "--num-train-epochs=2",
-        "--log-every=1",  # a row of several updates begins anew after a resume
+        "--log-every=3",  # so that checkpoints come between two rows
         "--checkpoint-every=2",
         "--resume",
         "--no-progress-bar",

@@ -23,7 +23,7 @@ updates if both formats have them."""
         help="run, checkpoint, directory or file of weights, or prefix of a TensorFlow checkpoint, on this "
         "machine or at a URL",
     )
-    parser.add_argument("target", metavar="DIRECTORY", help="directory to write")
+    parser.add_argument("target", metavar="DIRECTORY", help="directory to write, or its URL")
     parser.add_argument(
         "--from",
         dest="kind",

@@ -25,7 +25,7 @@ def convert(
     """Convert a checkpoint to another program's format, as ``python -m trainer convert`` does.
 
     source: a run, a checkpoint, or a directory or file with weights.
-    target: directory to write. It must not exist yet, unless overwrite is True.
+    target: directory to write, or its URL. It must not exist yet, unless overwrite is True.
     kind: format of the source, as a program's name. None: it is recognised from the files. The command's flag
         is ``--from``.
     to: format to write. None: "huggingface" for a checkpoint of this trainer, else "bertdata".

@@ -5,7 +5,9 @@ from pathlib import Path
 
 from bertdata.io import storage
 from trainer.logs.reporter import Logger, Values
-from trainer.logs.table_rows import parse_step, read_table
+from trainer.logs.table_rows import read_rows_of_update
+
+_TABLE = "evaluation.csv"
 
 
 class EvaluationResults(Logger):
@@ -25,7 +27,7 @@ class EvaluationResults(Logger):
 
 def is_evaluated(output_dir: str, step: int) -> bool:
     """Return True if evaluation.csv exists and has a row for this update."""
-    return bool(_read_rows_of_update(output_dir, step))
+    return bool(read_rows_of_update(output_dir, _TABLE, step))
 
 
 def read_evaluated_value(output_dir: str, step: int, column: str) -> float | None:
@@ -34,15 +36,7 @@ def read_evaluated_value(output_dir: str, step: int, column: str) -> float | Non
     step: number of the update. If it was evaluated several times, the newest row counts.
     column: name of the value's column.
     """
-    for row in reversed(_read_rows_of_update(output_dir, step)):
+    for row in reversed(read_rows_of_update(output_dir, _TABLE, step)):
         with suppress(KeyError, ValueError):
             return float(row[column])
     return None
-
-
-def _read_rows_of_update(output_dir: str, step: int) -> list[dict[str, str]]:
-    """Return the rows of evaluation.csv for this update, or [] if the file does not exist."""
-    path = Path(output_dir.removeprefix("file://")) / "evaluation.csv"
-    if not path.exists():
-        return []
-    return [row for line, row in read_table(path) if parse_step(row, f"{path}: line {line}") == step]

@@ -132,7 +132,7 @@ class Dllogger(Logger):
 
         Both are averages over all updates of the row.
         """
-        if not row["seconds"]:
+        if not row.get("seconds"):
             return {}
         rate = row["sequences"] / row["seconds"]
         return {
@@ -147,7 +147,7 @@ class Dllogger(Logger):
         These are the sequences per second of all workers, the losses, and the learning rate as text.
         """
         found: Values = {}
-        if row["seconds"]:
+        if row.get("seconds"):
             found["throughput_train"] = row["sequences"] / row["seconds"]
         found |= {name: row[name] for name in ("mlm_loss", "nsp_loss") if name in row}
         return found | {

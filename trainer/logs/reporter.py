@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
+from trainer.logs.unfinished_row import RowMeans, UnfinishedRow
+
 Values = dict[str, Any]
 
 MEASURES = (
@@ -138,6 +140,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         clock: Callable[[], float] = time.time,
         steps_of_update: int = 1,
         trains: bool = True,
+        unfinished_row: UnfinishedRow | None = None,
     ) -> None:
         """Start the clock, and write the first event if the run trains.
 
@@ -147,12 +150,15 @@ class Reporter(AbstractContextManager["Reporter"]):
         clock: returns the time in seconds since 1970.
         steps_of_update: number of steps that an update counts as in the logs.
         trains: False for a run that only evaluates.
+        unfinished_row: the updates before a resume that belong to the first row.
         """
         self._loggers, self._log_every, self._clock = loggers, log_every, clock
         self._devices, self._peak = devices, peak
         self._steps_of_update, self._trains = steps_of_update, trains
         self._start = clock()
         self._waiting: list[UpdateRecord] = []
+        # Loss and metrics of the current row. Only these include the updates before a resume.
+        self._means = RowMeans(unfinished_row)
         # Sums over timed updates, for the current row and for the whole run.
         self._row_sums, self._sums = _make_zero_sums(), _make_zero_sums()
         self._settling = UNTIMED_UPDATES
@@ -172,6 +178,9 @@ class Reporter(AbstractContextManager["Reporter"]):
         if self._between is not None:
             self._start_block()
         self._waiting.append(record)
+        self._means.add(
+            {"loss": record.loss, **record.metrics}, record.step, record.epoch, record.learning_rate
+        )
         self._summary["final_loss"] = record.loss
         self._summary["raw_train_time"] += record.seconds
         if self._settling <= 0 and record.is_timed:
@@ -210,6 +219,11 @@ class Reporter(AbstractContextManager["Reporter"]):
         for logger in self._loggers:
             logger.event("block_start", True, since or self._clock())
 
+    @property
+    def unfinished_row(self) -> UnfinishedRow | None:
+        """The updates since the last row, for a checkpoint. None if there are none."""
+        return self._means.row
+
     def saved(self, step: int) -> None:
         """Write the event for a saved checkpoint. The next updates do not count for the speed."""
         self._settling = UNTIMED_UPDATES
@@ -243,7 +257,9 @@ class Reporter(AbstractContextManager["Reporter"]):
         status: "success", "stopped" (the user stopped the run, to resume it later) or "aborted". MLPerf's log
         has no "stopped".
         """
-        if self._waiting:
+        # A run that was killed after its last checkpoint and before this row has no new update when it is
+        # resumed. If nothing is left to do, its row is written here. Otherwise the next resume needs it.
+        if self._waiting or (status == "success" and self._means.row is not None):
             self._write_row()
         if self._phase:
             self.event(f"{self._phase}_stop")
@@ -261,11 +277,16 @@ class Reporter(AbstractContextManager["Reporter"]):
             self.close("aborted")
 
     def _write_row(self) -> None:
-        """Average the records collected since the last row, and send them to the loggers as a row."""
-        rows = [_flatten_record(record) for record in self._waiting]
-        means = ("loss", *self._waiting[0].metrics, "seconds", "data_wait")
-        row = rows[-1] | {name: fmean(row[name] for row in rows) for name in means}
-        row |= {"step_loss": rows[-1]["loss"], "total_time": self._summary["raw_train_time"]}
+        """Send the means over the updates since the last row to the loggers.
+
+        Loss and metrics include updates before a resume, and all measures of time only those after it.
+        """
+        row: Values = {}
+        if self._waiting:
+            rows = [_flatten_record(record) for record in self._waiting]
+            times = {name: fmean(row[name] for row in rows) for name in ("seconds", "data_wait")}
+            row = {**rows[-1], **times, "total_time": self._summary["raw_train_time"]}
+        row |= self._means.take()
         row["step"] *= self._steps_of_update
         if updates := self._row_sums["is_timed"]:
             row |= {

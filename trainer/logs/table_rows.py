@@ -33,6 +33,18 @@ def parse_step(row: Mapping[str, str], where: str) -> int:
     return int(step)
 
 
+def read_rows_of_update(output_dir: str, name: str, step: int) -> list[dict[str, str]]:
+    """Return the rows of a run's table for one update, or [] if the table does not exist.
+
+    output_dir: the run's directory on this machine.
+    name: file name of the table.
+    """
+    path = Path(output_dir.removeprefix("file://")) / name
+    if not path.exists():
+        return []
+    return [row for line, row in read_table(path) if parse_step(row, f"{path}: line {line}") == step]
+
+
 def keep_rows(path: Path, resume_step: int | None) -> list[dict[str, str]]:
     """Return the rows of a table that stay when the run resumes: those up to ``resume_step``.
 

@@ -31,6 +31,8 @@ from trainer.data.trained_length import find_longest_feature
 from trainer.errors import StopRequested
 from trainer.logs.choice import make_loggers
 from trainer.logs.reporter import Reporter, RunPlan
+from trainer.logs.table_rows import read_rows_of_update
+from trainer.logs.unfinished_row import UnfinishedRow, read_unfinished_row
 from trainer.run.best_checkpoint import describe_best, has_lost_patience
 from trainer.run.command_line import find_command_line
 from trainer.run.interruption import BEGINS_AGAIN
@@ -126,7 +128,14 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
         runtime.on_rank_0(lambda: begin_uploads(runtime, later_than))
         devices = runtime.collective.size * device.replicas
         peak, unit = device.find_peak(described), config.steps_of_update
-        report = Reporter(loggers, log_every=every, devices=devices, peak=peak, steps_of_update=unit)
+        report = Reporter(
+            loggers,
+            log_every=every,
+            devices=devices,
+            peak=peak,
+            steps_of_update=unit,
+            unfinished_row=find_unfinished_row(training),
+        )
         signals = handle_training_signals(runtime.collective.stopping, config.run.checkpoint_signal)
         # One worker asks for checkpoints after a time, and all agree on the update.
         seconds = None if rank else config.run.seconds_between_checkpoints
@@ -241,6 +250,21 @@ def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -
     return Evaluation.of(runtime, held_out, data)
 
 
+def find_unfinished_row(training: Training) -> UnfinishedRow | None:
+    """Return the updates before the checkpoint that belong to the resumed run's first row, or None.
+
+    A run that stopped after its checkpoint has written them as a row of their own. A run that was killed has
+    not.
+    """
+    state = training.state
+    row = read_unfinished_row(state.unfinished_row, state.step, training.runtime.task.metrics)
+    if not training.is_resumed or row is None:
+        return None
+    folder, step = str(training.runtime.config.run.output_dir), state.logged_step
+    is_written = training.runtime.on_rank_0(lambda: bool(read_rows_of_update(folder, "training.csv", step)))
+    return None if is_written else row
+
+
 def announce_start(
     training: Training,
     planned: PlannedUpdates,
@@ -343,8 +367,8 @@ def make_updates(
                     f"update {planned.start} has a checkpoint, but was not evaluated; evaluating it now"
                 )
                 evaluate_model(training, evaluation, report)
-                if watches:
-                    training.save()  # once more, because its state does not count this evaluation yet
+                if watches:  # save once more, because the state does not count this evaluation yet
+                    training.save(report.unfinished_row)
                 pending.restart_clock()
             elif has_lost_patience(config, training.state.best):
                 log_lost_patience(training)
@@ -361,7 +385,7 @@ def make_updates(
             # --checkpoint-every.
             if stopping.take_save_request() and planned.start < training.state.step != training.saved_step:
                 pending.flush()
-                training.save()
+                training.save(report.unfinished_row)
                 report.saved(training.state.step)
                 runtime.log(f"saving update {training.state.step} as requested; training goes on")
                 pending.restart_clock()
@@ -388,8 +412,8 @@ def make_updates(
             evaluates = is_last or crosses_multiple(planned.interval, before.trained, trained)
             saves = is_last or crosses_multiple(config.run.updates_between_checkpoints, before.step, step)
             # Read the losses of all updates before a checkpoint, so that a bad loss is found before it is
-            # saved. Rows of the log still end at multiples of log_every. If the run is killed before the next
-            # multiple, the first row of the resumed run is the mean of fewer updates.
+            # saved. Rows of the log still end at multiples of log_every. The checkpoint keeps the sums of the
+            # row that is not whole yet.
             if saves or evaluates or pending.is_due(step, config.reports.log_every):
                 pending.flush()
             # With keep_best, the evaluation comes first: the checkpoint then counts it, and a new best model
@@ -399,7 +423,7 @@ def make_updates(
                 evaluate_model(training, evaluation, report)
                 saves = saves or training.is_best
             if saves:
-                training.save()
+                training.save(report.unfinished_row)
                 report.saved(step)
             if evaluation and evaluates and not watches:
                 evaluate_model(training, evaluation, report)
@@ -414,7 +438,7 @@ def make_updates(
         stopped = True
         pending.flush()
     if training.saved_step != training.state.step:
-        training.save()
+        training.save(report.unfinished_row)
         planned.log_epochs(training.state)
     return stopped
 

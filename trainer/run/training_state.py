@@ -14,6 +14,7 @@ from trainer.config.schedules.form import Schedule
 from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.errors import NotFiniteError, WorkerLost
+from trainer.logs.unfinished_row import UnfinishedRow
 from trainer.model.headed import HeadedBert
 from trainer.run.agreement import check_same_weights
 from trainer.run.best_checkpoint import add_evaluation
@@ -109,9 +110,11 @@ class Training(AbstractContextManager["Training"]):
         """True if the run continues the phase of its checkpoint."""
         return self.start_kind == "resumed"
 
-    def save(self) -> None:
+    def save(self, row: UnfinishedRow | None = None) -> None:
         """Copy weights, moments and state to host memory, and start writing them as a checkpoint on each
         machine.
+
+        row: the updates since the last row of the logs.
 
         A thread writes the files while training goes on. Before that, this waits for the previous checkpoint,
         and ends all workers if it could not be written.
@@ -126,7 +129,12 @@ class Training(AbstractContextManager["Training"]):
             raise NotFiniteError(f"update {self.state.step}: a weight is not a number, so nothing is saved")
         if failure is None:
             scale = strategy.optimiser_step.scale.state_dict()
-            state = replace(self.state, applied=strategy.optimiser_step.applied, loss_scale=scale)
+            state = replace(
+                self.state,
+                applied=strategy.optimiser_step.applied,
+                loss_scale=scale,
+                unfinished_row={} if row is None else row.as_json(),
+            )
             self.tensors.save(state, self._writer)
         self._share_failure(failure)
         self.saved_step = self.state.step

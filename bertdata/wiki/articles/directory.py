@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from bertdata.io import storage
 from bertdata.io.directory_protocol import Commit
 from bertdata.io.file_check import FileEntry
-from bertdata.io.manifest_file import MANIFEST_NAME
+from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, format_md5sums
 from bertdata.wiki.articles.manifest import (
     ARTICLES_KIND,
     SKIPPED_PAGES,
@@ -51,6 +51,14 @@ class ArticlesDirectory:
         paths = [self.commit.path(entry.name) for entry in manifest.files]
         sizes = storage.map_paths(paths, _read_size_if_present)
         return manifest if sizes == [entry.bytes for entry in manifest.files] else None
+
+    def keep_finished(self, manifest: ArticlesManifest) -> None:
+        """Keep a finished directory. If MD5SUMS is lost, write it again.
+
+        manifest: the directory's manifest, from ``finished``.
+        """
+        sums = format_md5sums(manifest.files, self.commit.manifest())
+        self.commit.release_finished({MD5SUMS_NAME: sums})
 
     def preview(self, *, begun: bool) -> list[str]:
         """Return lines that tell the user about the dump, the settings and the state of the directory.

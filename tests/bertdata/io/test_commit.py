@@ -194,7 +194,7 @@ def test_a_second_run_is_refused_and_a_workers_release_leaves_the_lock(tmp_path:
             with pytest.raises(DatasetError, match=rf"another run \(process {first.pid} on "), write():
                 pass
         with pytest.raises(DatasetError, match="another run"):
-            commit.release_finished()
+            commit.release_finished({})
         first.end(signal.SIGKILL)
     commit.release()  # as a runner's worker does that outlives the launcher
     assert not (tmp_path / "out" / "unfinished").exists()

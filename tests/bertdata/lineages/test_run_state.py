@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from bertdata.errors import ManifestError
+from bertdata.io import remote, storage
 from bertdata.lineages.documents import RecordDocuments
 from bertdata.lineages.run_state import compute_state_md5
 from bertdata.lineages.run_steps import make_run_step
-from bertdata.lineages.step import Step
+from bertdata.lineages.step import EXPORT, PRETRAIN, Step
 
 
 def read_step(**fields: Any) -> Step:
@@ -22,8 +23,35 @@ def read_step(**fields: Any) -> Step:
 
 
 @pytest.mark.parametrize("fields", [{}, {"sources": None}, {"lanes": 4}, {"field_of_a_later_version": 1}])
-def test_a_state_of_another_version_or_of_a_converted_checkpoint_is_read(fields):
-    assert read_step(**fields).inputs == ()
+def test_a_state_without_a_trace_of_data_is_that_of_a_converted_checkpoint(fields):
+    step = read_step(**fields)
+    assert step.name == EXPORT
+    [source] = step.inputs
+    assert source.remark == "the converted checkpoint is not known: no lineage.json names it"
+    assert not source.is_fault
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"data": "0" * 32}, [f"the settings name no data; digest of their shards {'0' * 32}"]),
+        (
+            {"data": "0" * 32, "config": {"train_data": "nowhere/shards"}},
+            ["are no longer in place, or changed"],
+        ),
+        ({"config": {"train_data": "s3://nobody/shards"}}, ["are not known: an earlier version"]),
+        ({"config": {"train_data": "nowhere/a*0.5, s3://nobody/b*0.5"}}, ["URLs are not opened"]),
+        ({"config": {"generated_data": True}}, ["random examples that the trainer generated"]),
+    ],
+)
+def test_a_run_of_an_earlier_version_says_what_is_not_known_of_its_data(fields, expected, monkeypatch):
+    monkeypatch.setattr(remote, "open_file_system", lambda path: pytest.fail(f"opens {path}"))
+    monkeypatch.setattr(storage, "open_file_system", lambda path: pytest.fail(f"opens {path}"))
+    step = read_step(**fields)
+    assert step.name == PRETRAIN
+    assert len(step.inputs) == len(expected)
+    for found, words in zip(step.inputs, expected, strict=True):
+        assert words in found.remark
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,41 @@ def test_a_finished_directory_is_known_by_its_manifest(
     assert sum(told) == counts.bytes_in
 
 
+@pytest.mark.parametrize("settings", [MLPERF, NVIDIA], ids=["mlperf", "nvidia"])
+@pytest.mark.parametrize("damage", ["lost", "cut"])
+def test_a_finished_directory_with_a_damaged_file_is_made_whole(
+    articles: list[str], tmp_path: Path, settings: SegmentSettings, damage: str
+) -> None:
+    out = tmp_path / "out"
+    run(articles, out, settings)
+    expected = contents(out)
+    for name in (name for name in expected if name not in ("MD5SUMS", "manifest.json")):
+        (out / name).unlink()
+        if damage == "cut":
+            (out / name).write_bytes(expected[name][:-1])
+        assert run(articles, out, settings) != []
+        assert contents(out) == expected
+
+
+@pytest.mark.parametrize("settings", [MLPERF, NVIDIA], ids=["mlperf", "nvidia"])
+@pytest.mark.parametrize("damage", ["lost", "cut"])
+def test_small_files_of_a_finished_directory_are_written_again(
+    articles: list[str], tmp_path: Path, settings: SegmentSettings, damage: str
+) -> None:
+    write_manifest(tmp_path / "extracted", articles)
+    out = tmp_path / "out"
+    run(articles, out, settings)
+    expected = contents(out)
+    for name in ("MD5SUMS", "sources/articles.json"):
+        (out / name).unlink()
+        if damage == "cut":
+            (out / name).write_bytes(expected[name][:-1])
+        elif name != "MD5SUMS":
+            (out / name).parent.rmdir()
+        assert run(articles, out, settings) == []  # nothing is split again
+        assert contents(out) == expected
+
+
 def test_changed_inputs_of_a_finished_directory_are_done_again(articles: list[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(articles, out, MLPERF)

@@ -469,6 +469,20 @@ def test_a_finished_directory_that_lost_a_file_is_made_whole(sample: Path, tmp_p
     assert contents(tmp_path / "out") == expected
 
 
+def test_lost_md5sums_of_a_finished_directory_are_written_again(sample: Path, tmp_path: Path) -> None:
+    extract_dump(sample, tmp_path / "out", ON_DAY)
+    expected = contents(tmp_path / "out")
+    first = tmp_path / "out" / "AA" / "wiki_00"
+    written = first.stat().st_mtime_ns
+    for rest in (None, expected["MD5SUMS"][:-5]):
+        (tmp_path / "out" / "MD5SUMS").unlink()
+        if rest is not None:
+            (tmp_path / "out" / "MD5SUMS").write_bytes(rest)
+        extract_dump(sample, tmp_path / "out", ON_DAY)
+        assert contents(tmp_path / "out") == expected
+        assert first.stat().st_mtime_ns == written
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_the_manifest_names_the_dump_with_its_md5_and_every_file(
     sample: Path, tmp_path: Path, packed: bool, workers: int

@@ -9,10 +9,14 @@ import pytest
 
 import bertdata
 import trainer
+from bertdata.errors import ManifestError
+from bertdata.io import storage
 from bertdata.lineages.commands.command import Places
 from bertdata.lineages.commands.run_commands import make_run_commands
 from bertdata.lineages.run_state import compute_state_md5
+from bertdata.lineages.tree import draw_lineage
 from bertdata.steps import rebuild as rebuilding
+from bertdata.trust.in_toto import make_statements
 from tests.support.lineages import CORPUS, compute_md5, make_chain, run_commands, run_in_process
 from tests.support.paths import DUMP, GOLDEN
 from trainer.__main__ import main
@@ -202,6 +206,52 @@ def test_a_state_of_an_earlier_version_is_followed_to_data_in_place(place):
     [step] = bertdata.lineage(place / "run").results
     assert step.inputs[0].made_by is None
     assert f"the data {place}/shards are no longer in place, or changed" in step.inputs[0].remark
+
+
+def test_data_at_a_url_in_a_state_of_an_earlier_version_are_not_opened(place):
+    url = "memory://data-of-an-earlier-version/shards"
+    for path in (path for path in (place / "shards").rglob("*") if path.is_file()):
+        with storage.open_output(f"{url}/{path.relative_to(place / 'shards')}") as file:
+            file.write(path.read_bytes())
+    shutil.rmtree(place / "run/sources")
+    checkpoint = place / "run/checkpoints/step-00000002"
+    config = read_state(checkpoint)["config"]
+    digest = read_state(checkpoint)["data"]
+    for train_data, eval_data in ((url, str(place / "eval")), (f"{url}*0.5 + {place}/eval*0.5", None)):
+        there = {"train_data": train_data, "eval_data": eval_data}
+        edit_state(checkpoint, config=config | there, sources=None, started=None)
+        lineage = bertdata.lineage(place / "run")
+        data = lineage.results[0].inputs[0]
+        assert (data.role, data.made_by, data.record) == ("training data", None, None)
+        assert data.remark == (
+            f"the data {train_data} are not known: an earlier version did not record their manifests, and "
+            f"URLs are not opened; digest of their shards {digest}"
+        )
+        assert [one.made_by is not None for one in lineage.results[0].inputs[1:]] == [True] * bool(eval_data)
+        assert lineage.faults == []
+        with pytest.raises(ManifestError, match="training data: the data memory://.* are not known"):
+            bertdata.rebuild(place / "run", [DUMP], place / "again")
+
+
+def test_a_converted_checkpoint_without_its_record_says_that_its_origin_is_not_known(place):
+    trainer.convert(place / "model", place / "converted")
+    (place / "converted/lineage.json").unlink()
+    trainer.convert(place / "converted", place / "last")
+    for name, count in (("converted", 1), ("last", 2)):
+        lineage = bertdata.lineage(place / name)
+        assert [step.program for step in lineage.list_steps()] == ["python -m trainer convert"] * count
+        assert lineage.faults == []
+        [first, *_] = lineage.list_steps()
+        assert first.record == compute_md5(place / "converted/state.json")
+        [source] = first.inputs
+        assert source.remark == "the converted checkpoint is not known: no lineage.json names it"
+        lines = [line.strip("│ ") for line in draw_lineage(lineage)]
+        assert "└─ checkpoint: not followed further" in lines
+        assert f"remark      {source.remark}" in lines
+        with pytest.raises(ManifestError, match="the converted checkpoint is not known"):
+            bertdata.rebuild(place / name, [DUMP], place / "again")
+    [statement, _] = make_statements(bertdata.lineage(place / "last"))
+    assert statement["subject"][-1]["name"] == "state.json"
 
 
 def test_the_page_of_a_run_shows_its_lineage_without_its_data(place):

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 from torch import Tensor
@@ -73,7 +74,7 @@ def convert(
     with the same md5.
 
     source: a checkpoint, or a run, which means the run's newest checkpoint.
-    target: directory to write.
+    target: directory to write, or its URL. Files for a URL are first written in TMPDIR.
     kind: the source's format, or None to recognise it from its files.
     to: format to write. None: Hugging Face's for checkpoints of this trainer, this trainer's for all others.
     model_config: model file, if there is none next to the weights.
@@ -305,12 +306,13 @@ def _find_task(checkpoint: Checkpoint, given: str | None) -> type[Task] | None:
 
 @contextmanager
 def _open_target(target: str) -> Iterator[str]:
-    """Yield a temporary directory to write to. At the end it is renamed to the target.
+    """Yield a temporary directory to write to. At the end it becomes the target, by renaming or uploading.
 
-    A remote target is written directly, without a temporary directory.
+    Raises DatasetError, and changes nothing, if the target has files that were not written here.
     """
     if storage.is_remote(target):
-        yield target
+        with _open_remote_target(target) as directory:
+            yield directory
         return
     with open_directory(Path(target.removeprefix("file://"))) as growing:
         try:
@@ -318,6 +320,37 @@ def _open_target(target: str) -> Iterator[str]:
             _refuse_other_files(target, [path.name for path in growing.iterdir()])
         except StorageError as error:  # its message names the temporary directory, not the target
             raise StorageError(str(error).replace(str(growing), target)) from None
+
+
+@contextmanager
+def _open_remote_target(target: str, replaced: Collection[str] = ()) -> Iterator[str]:
+    """Yield a temporary directory on this machine, in TMPDIR, whose files are uploaded at the end.
+
+    Only when all files are written is it known which files of the target they would replace, so nothing is
+    uploaded before. The files that name the others by md5 come last, so that a killed upload shows.
+
+    replaced: names of files that an earlier conversion may have written to the target. Those that this one
+        does not write are removed.
+
+    Raises DatasetError, and changes nothing, if the target has other files.
+    """
+    storage.exists(target)  # fail now if the store cannot be reached, and not after the conversion
+    with TemporaryDirectory(prefix="bertdata-") as folder:
+        growing = Path(folder) / "model"
+        growing.mkdir()
+        try:
+            yield str(growing)
+        except StorageError as error:  # a full disk, for example
+            raise StorageError(
+                str(error).replace(str(growing), f"{target}: its copy on this machine, {growing}")
+            ) from None
+        names = storage.list_files(str(growing))
+        _refuse_other_files(target, {*names, *replaced})
+        storage.make_directory(target)
+        for name in sorted(names, key=lambda name: (name == LINEAGE_NAME, name == STATE, name)):
+            storage.upload_copy(str(growing / name), storage.join(target, name))
+        for name in set(replaced) - set(names):
+            storage.remove(storage.join(target, name), missing_ok=True)
 
 
 def _is_in_use(target: str) -> bool:
@@ -428,8 +461,13 @@ def _write_trainer_checkpoint(
     state = replace(make_initial_state(config, shape, longest=checkpoint.longest), task=learned)
     state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
     others = {} if tokenizer is None else make_tokenizer_files(tokenizer)
-    _refuse_other_files(target, [STATE, WEIGHTS, MOMENTS, LINEAGE_NAME, *others])
-    write_checkpoint(Path(target), state, weights, moments, others, record)
+    names = [STATE, WEIGHTS, MOMENTS, LINEAGE_NAME, *others]
+    _refuse_other_files(target, names)
+    if storage.is_remote(target):
+        with _open_remote_target(target, names) as directory:
+            write_checkpoint(Path(directory), state, weights, moments, others, record)
+    else:
+        write_checkpoint(Path(target.removeprefix("file://")), state, weights, moments, others, record)
     what = f"weights and moments of update {updates}" if moments else "weights"
     if checkpoint.problem not in (None, read_run_labels(config.as_json()).problem):
         lacks += f", without problem_type {checkpoint.problem}, which runs here do not have"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bertdata.errors import DatasetError
+from bertdata.io import storage
 from tests.support.made_checkpoints import made
 from trainer.checkpoints.formats.convert import convert
 from trainer.checkpoints.formats.kinds import WRITERS
@@ -69,3 +70,68 @@ def test_files_that_the_conversion_does_not_write_are_never_lost(source, tmp_pat
         convert(str(source), str(target), to=to, overwrite=True)
     assert (target / name).read_text() == "mine\n"
     assert before is None or read_files(target) == before
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A directory that no other test uses."""
+    return f"memory://overwritten-exports/{tmp_path.name}/form"
+
+
+def read_url(url: str) -> dict[str, bytes]:
+    return {name: storage.read_bytes(storage.join(url, name)) for name in storage.list_files(url)}
+
+
+@pytest.mark.parametrize("to", FORMS)
+def test_a_url_has_the_files_of_the_directory(source, tmp_path, url, to):
+    convert(str(source), str(tmp_path / "form"), to=to)
+    convert(str(source), url, to=to)
+    assert read_url(url) == read_files(tmp_path / "form")
+    with pytest.raises(DatasetError, match="form: is in use; give --overwrite"):
+        convert(str(source), url, to=to)
+
+
+@pytest.mark.parametrize("to", FORMS)
+@pytest.mark.parametrize("name", ["notes.txt", "inner/README.md"])
+def test_other_files_at_a_url_are_refused_and_nothing_there_changes(source, tmp_path, url, to, name):
+    convert(str(source), url, to=to)
+    with storage.open_output(storage.join(url, name)) as file:
+        file.write(b"mine\n")
+    before, other = read_url(url), tmp_path / "vocab.txt"
+    text = (source / "vocab.txt").read_text(encoding="utf-8")
+    other.write_text(text.replace("word1\n", "werd1\n"), encoding="utf-8")
+    with pytest.raises(DatasetError, match=f"{url}: holds {name}, which this conversion does not write"):
+        convert(str(source), url, to=to, vocab=str(other), overwrite=True)
+    assert read_url(url) == before
+
+
+@pytest.mark.parametrize("to", FORMS)
+def test_a_conversion_at_a_url_is_replaced(source, tmp_path, url, to):
+    convert(str(source), url, to=to)
+    other = tmp_path / "vocab.txt"
+    text = (source / "vocab.txt").read_text(encoding="utf-8")
+    other.write_text(text.replace("word1\n", "werd1\n"), encoding="utf-8")
+    convert(str(source), url, to=to, vocab=str(other), overwrite=True)
+    found = read_url(url)
+    assert b"werd1" in found["vocab.txt"]
+    listed = [entry["name"] for entry in json.loads(found["lineage.json"])["files"]]
+    assert sorted(listed) == sorted(set(found) - {"lineage.json", "README.md"})
+
+
+def test_an_edited_card_at_a_url_is_kept(source, url):
+    convert(str(source), url, to="huggingface")
+    with storage.open_output(storage.join(url, "README.md")) as file:
+        file.write(b"# mine\n")
+    convert(str(source), url, to="huggingface", overwrite=True)
+    assert read_url(url)["README.md"] == b"# mine\n"
+
+
+def test_moments_of_an_earlier_conversion_go(tmp_path, url):
+    place = tmp_path / "tf1"
+    place.mkdir()
+    WRITERS["tf1"](made(), str(place))
+    convert(str(place), url, to="bertdata")
+    assert "optimizer.safetensors" in read_url(url)
+    convert(str(place), url, to="bertdata", moments=False, overwrite=True)
+    convert(str(place), str(tmp_path / "form"), to="bertdata", moments=False)
+    assert read_url(url) == read_files(tmp_path / "form")
