@@ -11,7 +11,7 @@ from typing import Any
 from bertdata.io import storage
 from bertdata.io.terminal import format_duration, say_error
 from trainer.logs.evaluation_results import EvaluationResults
-from trainer.logs.reporter import MEASURES, Logger, Values
+from trainer.logs.reporter import MEASURES, Logger, Values, flush_log
 from trainer.tasks.task import Columns
 
 _LEAST_SHOWN_WAIT = 0.01
@@ -110,11 +110,15 @@ class Dllogger(Logger):
             from trainer.logs.dllogger_lines import drop_lines_after
 
             drop_lines_after(path, resume_step)
+        self._path = path
         self._file = path.open("a", buffering=1, encoding="utf-8")  # flush after each line
         self._start = start
 
     def plan(self, values: Values, time: float) -> None:
         self._workers, self._accumulation = values["workers"], values["accumulation"]
+
+    def flush(self) -> None:
+        flush_log(self._path)
 
     def row(self, row: Values, time: float) -> None:
         if self._form == _TENSORFLOW:
@@ -217,6 +221,10 @@ class Tables(Logger):
     def evaluation(self, values: Values, text: str, time: float) -> None:
         EvaluationResults(self._folder).evaluation(values, text, time)
         self._append("evaluation.csv", [values[name] for name in self._evaluation])
+
+    def flush(self) -> None:
+        for name in ("training.csv", "evaluation.csv"):
+            flush_log(self._folder / name)
 
     def _append(self, name: str, values: Iterable[Any]) -> None:
         with (self._folder / name).open("a", encoding="utf-8") as file:

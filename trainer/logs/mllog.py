@@ -10,7 +10,7 @@ from bertdata.io.json_text import parse_json_text
 from trainer.config.printed import resolve_constants
 from trainer.config.settings import Config
 from trainer.errors import name_missing_extra
-from trainer.logs.reporter import Logger, Values
+from trainer.logs.reporter import Logger, Values, flush_log
 from trainer.logs.resumed_lines import Record, drop_later_lines
 from trainer.tasks.task import Columns
 
@@ -46,11 +46,15 @@ class Mllog(Logger):
         path.parent.mkdir(parents=True, exist_ok=True)
         if resume_step is not None and path.exists():
             drop_later_lines(path, resume_step, _parse_event, _begins_run, _find_step)
+        self._path = path
         self._file = logging.FileHandler(path, encoding="utf-8")
         # Not registered with the root logger, so that no other handler prints the lines of this logger.
         logger = logging.Logger(f"mllog {path}", logging.INFO)
         logger.addHandler(self._file)
         self._mllog = mllog.MLLogger(logger)
+
+    def flush(self) -> None:
+        flush_log(self._path)
 
     def event(self, name: str, value: Any, time: float) -> None:
         subject, _, kind = name.rpartition("_")

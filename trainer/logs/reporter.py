@@ -4,11 +4,14 @@ log.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from bertdata.errors import MissingInputError
+from bertdata.io import storage
 from trainer.logs.unfinished_row import RowMeans, UnfinishedRow
 
 Values = dict[str, Any]
@@ -51,6 +54,13 @@ class UpdateRecord:
     memory_gib: float | None = None
 
 
+def flush_log(path: Path) -> None:
+    """Force a log and its name to disk. Nothing happens if somebody has removed it."""
+    with suppress(MissingInputError):
+        storage.flush_file(str(path))
+    storage.flush_directory(str(path.parent))
+
+
 class Logger:
     """Base class of a log. A Reporter calls the methods below, and subclasses override those that they need.
 
@@ -81,6 +91,9 @@ class Logger:
     def plan(self, values: Values, time: float) -> None: ...
 
     def reach(self, step: int, trained: int, time: float) -> None: ...
+
+    def flush(self) -> None:
+        """Force everything to disk that was written, so that no power cut takes it away."""
 
     def close(self, summary: Values, status: str, time: float) -> None: ...
 
@@ -224,6 +237,11 @@ class Reporter(AbstractContextManager["Reporter"]):
         """The updates since the last row, for a checkpoint. None if there are none."""
         return self._means.row
 
+    def flush(self) -> None:
+        """Force all logs to disk."""
+        for logger in self._loggers:
+            logger.flush()
+
     def saved(self, step: int) -> None:
         """Write the event for a saved checkpoint. The next updates do not count for the speed."""
         self._settling = UNTIMED_UPDATES
@@ -268,6 +286,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         summary = self._summary | {"e2e_train_time": self._clock() - self._start}
         summary |= {f"training_{name}": rate for name, rate in self._compute_rates(self._sums).items()}
         self._call_loggers("close", summary, status)
+        self.flush()
         self._loggers = []
         return summary
 

@@ -327,6 +327,14 @@ def make_run_plan(training: Training, planned: PlannedUpdates, evaluation: "Eval
     )
 
 
+def save_checkpoint(training: Training, report: Reporter) -> None:
+    """Save a checkpoint. The logs are forced to disk before it counts, since a run that resumes from it writes
+    no rows of its updates.
+    """
+    report.flush()
+    training.save(report.unfinished_row)
+
+
 def make_updates(
     training: Training,
     loader: Loader,
@@ -368,7 +376,7 @@ def make_updates(
                 )
                 evaluate_model(training, evaluation, report)
                 if watches:  # save once more, because the state does not count this evaluation yet
-                    training.save(report.unfinished_row)
+                    save_checkpoint(training, report)
                 pending.restart_clock()
             elif has_lost_patience(config, training.state.best):
                 log_lost_patience(training)
@@ -385,7 +393,7 @@ def make_updates(
             # --checkpoint-every.
             if stopping.take_save_request() and planned.start < training.state.step != training.saved_step:
                 pending.flush()
-                training.save(report.unfinished_row)
+                save_checkpoint(training, report)
                 report.saved(training.state.step)
                 runtime.log(f"saving update {training.state.step} as requested; training goes on")
                 pending.restart_clock()
@@ -423,7 +431,7 @@ def make_updates(
                 evaluate_model(training, evaluation, report)
                 saves = saves or training.is_best
             if saves:
-                training.save(report.unfinished_row)
+                save_checkpoint(training, report)
                 report.saved(step)
             if evaluation and evaluates and not watches:
                 evaluate_model(training, evaluation, report)
@@ -438,7 +446,7 @@ def make_updates(
         stopped = True
         pending.flush()
     if training.saved_step != training.state.step:
-        training.save(report.unfinished_row)
+        save_checkpoint(training, report)
         planned.log_epochs(training.state)
     return stopped
 
