@@ -328,8 +328,8 @@ def make_run_plan(training: Training, planned: PlannedUpdates, evaluation: "Eval
 
 
 def save_checkpoint(training: Training, report: Reporter) -> None:
-    """Save a checkpoint. The logs are forced to disk before it counts, since a run that resumes from it writes
-    no rows of its updates.
+    """Save a checkpoint. The logs are forced to disk before, because a run that resumes from the checkpoint
+    writes no rows of earlier updates.
     """
     report.flush()
     training.save(report.unfinished_row)

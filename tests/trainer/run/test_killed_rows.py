@@ -2,8 +2,11 @@
 
 import csv
 import json
+import os
+import re
 import shutil
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +122,33 @@ def read_labels(path: Path) -> list[list[str]]:
     """The rows of a table of a classification, without times."""
     with path.open(encoding="utf-8") as file:
         return [[row[name] for name in ("step", "label_loss", "label_acc")] for row in csv.DictReader(file)]
+
+
+def test_rows_are_on_disk_before_their_checkpoint_counts(trainer, training_set, tmp_path, monkeypatch):
+    """After a power cut, a checkpoint would live without the rows of its updates."""
+    run = tmp_path / "run"
+    flushed, at_renaming = dict[str, int](), list[tuple[str, int, int]]()
+    fsync, rename, replace = os.fsync, os.rename, os.replace
+
+    def note_flush(descriptor: int) -> None:
+        fsync(descriptor)
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        flushed[path.name] = path.stat().st_size
+
+    def note_renaming(move, source, target, **options):
+        if Path(target).name.startswith("step-"):
+            rows = (run / "training.csv").read_bytes()[: flushed["training.csv"]].splitlines()
+            lines = (run / "dllogger.json").read_bytes()[: flushed["dllogger.json"]]
+            last = max(map(int, re.findall(rb'"step": \[[^]]*, (\d+)\]', lines)))
+            at_renaming.append((Path(target).name, int(rows[-1].split(b",")[0]), last))
+        move(source, target, **options)
+
+    monkeypatch.setattr(os, "fsync", note_flush)
+    monkeypatch.setattr(os, "rename", partial(note_renaming, rename))
+    monkeypatch.setattr(os, "replace", partial(note_renaming, replace))
+    data = (f"--eval-data={training_set}", "--eval-every=2", "--eval-examples=8")
+    outcome = trainer(*words(training_set, run, *data, "--log-every=1", "--checkpoint-every=5"))
+    assert outcome.status == 0, outcome.err
+    assert at_renaming == [("step-00000005", 5, 5), ("step-00000010", 10, 10)]
+    assert flushed["training.csv"] == (run / "training.csv").stat().st_size
+    assert flushed["evaluation.csv"] == (run / "evaluation.csv").stat().st_size
