@@ -130,6 +130,25 @@ def test_each_evaluation_file_is_downloaded_once_although_the_training_data_fill
     assert max(reads.values()) > 1  # the cache is smaller than the training data
 
 
+def test_a_poll_downloads_again_only_what_finds_no_room_in_the_cache(
+    trainer, training_set, tmp_path, monkeypatch
+):
+    run = words(training_set, tmp_path / "run", *SHORT, "--keep-checkpoints=9", "--checkpoint-every=2")
+    assert trainer(*run).status == 0
+    register_slow_store()
+    monkeypatch.setattr(SlowStore, "log", tmp_path / "log")
+    (tmp_path / "log").touch()
+    size = sum(path.stat().st_size for path in training_set.glob("*.tfrecord"))
+    cache = (f"--cache-dir={tmp_path / 'cache'}", f"--cache-size={round_up_gigabytes(size * 3 // 4)}")
+    poll = ("--poll", "--poll-timeout=60", f"--output-dir={tmp_path / 'run'}")
+    done = trainer("evaluate", f"--eval-data=slow://{training_set}", *poll, *cache)
+    assert done.status == 0, done.err
+    reads = count_shard_reads(tmp_path / "log")
+    *kept, other = sorted(reads[path.name] for path in training_set.glob("*.tfrecord"))
+    assert kept == [1, 1]
+    assert other >= 3  # there are three checkpoints
+
+
 @pytest.mark.thorough
 def test_without_a_cache_each_worker_reads_and_is_told_of_it(training_set, tmp_path, store_log):
     url = f"slow://{training_set}"
