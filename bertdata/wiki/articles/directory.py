@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
+from bertdata.errors import DatasetError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import Commit
-from bertdata.io.file_check import FileEntry
+from bertdata.io.file_check import FileEntry, compute_file_md5
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, format_md5sums
 from bertdata.wiki.articles.manifest import (
     ARTICLES_KIND,
@@ -41,7 +42,8 @@ class ArticlesDirectory:
         manifest.
 
         Returns None for any other directory. Raises DatasetError for a directory that was written with other
-        settings or by another command.
+        settings, from another dump or by another command. A local dump is read for this, because a changed
+        dump may have the same name and size.
         """
         self.commit.refuse_others()
         data = self.commit.manifest()
@@ -50,7 +52,14 @@ class ArticlesDirectory:
         manifest = parse_articles_manifest(data, self.commit.path(MANIFEST_NAME))
         paths = [self.commit.path(entry.name) for entry in manifest.files]
         sizes = storage.map_paths(paths, _read_size_if_present)
-        return manifest if sizes == [entry.bytes for entry in manifest.files] else None
+        if sizes != [entry.bytes for entry in manifest.files]:
+            return None
+        if not storage.is_remote(self.dump) and (md5 := compute_file_md5(self.dump)) != manifest.source.md5:
+            raise DatasetError(
+                f"{self.commit.directory}: holds the articles of another {manifest.source.name}, whose md5 is "
+                f"{manifest.source.md5}; the md5 of {self.dump} is {md5}; choose another directory"
+            )
+        return manifest
 
     def keep_finished(self, manifest: ArticlesManifest) -> None:
         """Keep a finished directory. If MD5SUMS is lost, write it again.

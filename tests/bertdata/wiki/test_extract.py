@@ -699,3 +699,17 @@ def test_the_golden_dump_gives_its_golden_files(tmp_path: Path, count: int) -> N
 def test_the_golden_files_are_what_wikiextractors_command_makes(tmp_path: Path) -> None:
     source = GOLDEN / "allerwiki-20200101-pages-articles.xml"
     assert wikiextractor_files(source, tmp_path / "theirs", "2020-01-01") == files(GOLDEN / "extracted")
+
+
+def test_a_changed_dump_of_the_same_size_is_not_taken_for_the_finished_one(
+    sample: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "ours"
+    before = extracted(sample, output)
+    sample.write_bytes(sample.read_bytes().replace(b"Nice tower", b"Fine tower", 1))
+    with pytest.raises(
+        DatasetError, match=r"holds the articles of another enwiki-20191231-sample\.xml"
+    ) as caught:
+        extract_dump(sample, output, ON_DAY, workers=1)
+    assert f"; the md5 of {sample} is {hashlib.md5(sample.read_bytes()).hexdigest()}; " in str(caught.value)
+    assert files(output) == before
