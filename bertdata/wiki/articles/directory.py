@@ -56,7 +56,7 @@ class ArticlesDirectory:
             return None
         if not storage.is_remote(self.dump) and (md5 := compute_file_md5(self.dump)) != manifest.source.md5:
             raise DatasetError(
-                f"{self.commit.directory}: holds the articles of another {manifest.source.name}, whose md5 is "
+                f"{self.commit.directory}: holds the articles of another {manifest.source.name}, md5 "
                 f"{manifest.source.md5}; the md5 of {self.dump} is {md5}; choose another directory"
             )
         return manifest
