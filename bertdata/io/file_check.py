@@ -72,22 +72,35 @@ def compute_file_md5(path: str, also: Callable[[bytes], Any] | None = None) -> s
     return digest.hexdigest()
 
 
-def compute_file_md5s(paths: Sequence[str]) -> list[str]:
-    """Return the hexadecimal md5 of each file, reading up to eight files at once."""
+def compute_file_md5s(paths: Sequence[str], before_blocks: Callable[[], Any] | None = None) -> list[str]:
+    """Return the hexadecimal md5 of each file, reading up to eight files at once.
+
+    before_blocks: function that is called before a block of each of these files is read. An exception that it
+        raises ends the reading.
+    """
     found: list[str] = []
     for start in range(0, len(paths), STREAMS_AT_ONCE):
-        found += _hash_side_by_side(paths[start : start + STREAMS_AT_ONCE])
+        found += _hash_side_by_side(paths[start : start + STREAMS_AT_ONCE], before_blocks or _do_nothing)
     return found
 
 
-def _hash_side_by_side(paths: Sequence[str]) -> list[str]:
-    """Return the md5s of at most eight files. The files are read in turn, a block of each."""
+def _do_nothing() -> None:
+    pass
+
+
+def _hash_side_by_side(paths: Sequence[str], before_blocks: Callable[[], Any]) -> list[str]:
+    """Return the md5s of at most eight files. The files are read in turn, a block of each.
+
+    before_blocks: as in ``compute_file_md5s``.
+    """
     digests = make_md5_streams(len(paths))
     buffers = [memoryview(bytearray(_SMALL_BLOCK_BYTES)) for _ in paths]
     with ExitStack() as stack:
         files: list[Any] = [stack.enter_context(storage.open_input(path)) for path in paths]
+        before_blocks()
         while any(sizes := [file.readinto(buffer) for file, buffer in zip(files, buffers, strict=True)]):
             digests.update([buffer[:size] for buffer, size in zip(buffers, sizes, strict=True)])
+            before_blocks()
     return [digest.hex() for digest in digests.digests()]
 
 

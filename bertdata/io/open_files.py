@@ -11,10 +11,10 @@ _EXTRA_FILES = 256
 
 
 @contextmanager
-def allow_open_files(count: int) -> Iterator[None]:
+def allow_open_files(count: int, remedy: str = "raise ulimit -Hn") -> Iterator[None]:
     """Allow this process to open ``count`` more files during the block, by raising its soft limit.
 
-    Raises SettingsError if the hard limit is lower.
+    remedy: what the user can do if the hard limit is lower. SettingsError is then raised, and says it.
     """
     try:
         import resource
@@ -27,7 +27,7 @@ def allow_open_files(count: int) -> Iterator[None]:
         yield
         return
     if hard != resource.RLIM_INFINITY and hard < needed:
-        raise SettingsError(f"{needed} files must be open at once, allowed are {hard}; raise ulimit -Hn")
+        raise SettingsError(f"{needed} files must be open at once, allowed are {hard}; {remedy}")
     resource.setrlimit(kind, (needed, hard))
     try:
         yield

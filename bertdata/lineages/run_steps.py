@@ -61,6 +61,8 @@ def make_run_step(
     for name in ("started", "workers", "threads", "trained", "best", "history"):
         if state.get(name):
             facts[name] = state[name]
+    if unchecked := len(state.get("unchecked_files", ())):
+        facts["data files not compared with their md5s"] = unchecked
     is_pretraining = config.get("task", "pretraining") == "pretraining"
     return Step(
         name=PRETRAIN if is_pretraining else FINETUNE,

@@ -6,6 +6,8 @@ TRAINER_ACCIDENT is JSON: {"what": "kill", "term", "nan", "other weights" or "fu
 - With "full", the disk is full from this update on. In the next update, all workers wait until they have
   agreed to stop.
 
+TRAINER_CHECKS_AFTER is "N RUN": data files are compared with their md5s only after N updates of the run.
+
 TRAINER_STORE_LOG is a file to which the store at ``slow://`` writes what was read (benchmarks.slow_store).
 
 TRAINER_SEEN is a directory where each worker writes, for each update, which examples it received.
@@ -25,9 +27,11 @@ import torch
 
 from benchmarks.slow_store import SlowStore, register_slow_store
 from tests.support.flat import examples_of
+from tests.support.held_checks import count_updates, hold_checks
 from trainer.__main__ import main
 from trainer.checkpoints import checkpoint as checkpoints
 from trainer.checkpoints.checkpoint import find_checkpoints
+from trainer.data import file_checks
 from trainer.data.batches import Batch
 from trainer.data.loader import Update
 from trainer.devices.cpu import Cpu
@@ -114,4 +118,7 @@ if __name__ == "__main__":
     if "TRAINER_STORE_LOG" in os.environ:
         register_slow_store()
         SlowStore.log = Path(os.environ["TRAINER_STORE_LOG"])
+    if "TRAINER_CHECKS_AFTER" in os.environ:
+        count, run = os.environ["TRAINER_CHECKS_AFTER"].split(" ", 1)
+        file_checks.compute_file_md5s = hold_checks(lambda: count_updates(Path(run)) == int(count))
     sys.exit(main())

@@ -69,6 +69,8 @@ class State:
     open_files: int
     # rows of the chunks in which files are read, or 0 if they are read whole (trainer.data.streams)
     chunk_rows: int = 0
+    # names of the data files whose rows were used, but which were not compared with their md5s yet
+    unchecked_files: list[str] = field(default_factory=list)
     optimiser: str
     task: str = ""  # name of the learned task. "" if unknown, in converted or older checkpoints
     # token ids in the longest sequence that the model was trained on, or None if unknown

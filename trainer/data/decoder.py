@@ -36,8 +36,11 @@ class Decoder:
     """Decoder of files, which works in threads before they are needed. It remembers the lengths of their
     examples.
 
+    most_open_files: number of files that may stay open until they are needed again.
     kept_lengths: number of files whose lengths are remembered.
     """
+
+    most_open_files = 0
 
     def __init__(self, rows: Rows, kept_lengths: int) -> None:
         self._rows, self._data = rows, rows.data
@@ -45,6 +48,9 @@ class Decoder:
         self._in_use: set[DecodedPiece] = set()
         self._threads = ThreadPoolExecutor(_DECODERS)
         self.lengths = lru_cache(maxsize=kept_lengths)(self._find_lengths)
+        self._checks = FileChecks()
+        # For each file, its version when its comparison with its md5 began, and the comparison's result.
+        self._checked: dict[int, tuple[tuple[int, ...], Future[None]]] = {}
 
     def start(self, now: Iterable[DecodedPiece], coming: Iterable[DecodedPiece], place: int) -> None:
         """Start to decode pieces of files in threads. Forget pieces of the previous call that are no longer
@@ -75,9 +81,36 @@ class Decoder:
         """Return rows of several files, as ``take`` does for the rows of a file."""
         return [self.take(part) for part in parts]
 
+    def begin_checks(self, files: Iterable[int]) -> None:
+        """Start to compare files with their md5s in a thread, although none of their rows may be needed.
+
+        files: numbers of the files.
+        """
+        for file in files:
+            shard = self._data.shards[file]
+            if shard.md5 is None:
+                continue
+            # The thread reports a missing file.
+            is_local = not storage.is_remote(shard.path) and storage.exists(shard.path)
+            version = storage.read_version(shard.path) if is_local else ()
+            self._checked[file] = version, self._checks.begin(shard)
+
+    def await_checks(self, files: Iterable[int], seconds: float) -> list[int]:
+        """Wait until files are compared with their md5s. Return those that are not compared after a time.
+
+        Files that are compared before their rows are used, or that no manifest lists, are left out.
+        files: numbers of the files.
+        seconds: longest time to wait.
+        Raises ShardError if the md5 of one of the files is not the one in the manifest.
+        """
+        results = {self._checked[file][1]: file for file in files if file in self._checked}
+        left = self._checks.await_results(results, seconds)
+        return [file for result, file in results.items() if result in left]
+
     def close(self) -> None:
         """End the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._checks.close()
 
     def decode(self, piece: DecodedPiece) -> Any:
         """Return the decoded examples of a file."""
@@ -113,7 +146,8 @@ class ChunkDecoder(Decoder):
 
     Files that a manifest lists are compared with their md5 in another thread while their first chunks are
     used, because with hundreds of open files it would take long to do that before the first update. The next
-    call of ``start`` raises ShardError if a file is damaged. A remote file is compared before it is used.
+    call of ``start`` raises ShardError if a file is damaged, and ``await_checks`` waits for the comparison. A
+    remote file is compared before it is used.
 
     chunks: the division of files into chunks.
     kept_lengths: number of files whose lengths are remembered.
@@ -130,10 +164,10 @@ class ChunkDecoder(Decoder):
         self._readers: OrderedDict[int, PieceReader] = OrderedDict()
         self._last_places = dict[int, int]()
         self._kept_readers = streams + _UNUSED_READERS
+        # A remote file without a copy is open at its store and as a temporary file.
+        is_remote = any(storage.is_remote(shard.path) for shard in rows.data.shards)
+        self.most_open_files = self._kept_readers * (2 if is_remote else 1)
         self._kept_rows = _KEPT_ROUNDS * round_rows
-        self._checks = FileChecks()
-        # For each file, its version when its comparison with its md5 began, and the comparison's result.
-        self._checked: dict[int, tuple[tuple[int, ...], Future[None]]] = {}
 
     def start(self, now: Iterable[DecodedPiece], coming: Iterable[DecodedPiece], place: int) -> None:
         """Start to decode chunks in threads, and close files that are no longer needed.
@@ -143,6 +177,9 @@ class ChunkDecoder(Decoder):
         place: place in the order that the training has reached.
         Raises ShardError if the md5 of a file that was opened earlier is not the one in the manifest.
         """
+        for _, check in self._checked.values():
+            if check.done():
+                check.result()
         used, later = list(now), list(coming)
         files = dict.fromkeys(file for file, _ in [*used, *later])
         for file in files:
@@ -156,9 +193,6 @@ class ChunkDecoder(Decoder):
             if not is_over and len(self._readers) <= self._kept_readers:
                 break  # the files behind were needed later
             self._close_file(file)
-        for _, check in self._checked.values():
-            if check.done():
-                check.result()
 
     def take(self, part: FileRows) -> Piece:
         """Return rows of a chunk that is decoded: the decoded examples, the indices of the rows in them, and
@@ -176,7 +210,6 @@ class ChunkDecoder(Decoder):
     def close(self) -> None:
         """End the threads, and close the files."""
         super().close()
-        self._checks.close()
         for reader in list(self._readers.values()):
             # A training that ends reports no further errors.
             with suppress(ShardError):

@@ -11,13 +11,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError
 from bertdata.examples.columns import Array
+from bertdata.io.open_files import allow_open_files
 from trainer.data.batches import Batch, Form, Prepare
 from trainer.data.cache.fetching import Fetcher
 from trainer.data.cache.forecast import Forecast, make_forecast
@@ -36,6 +40,7 @@ _ROWS_AT_ONCE = 1024
 _STREAM_ROWS_AT_ONCE = 4096  # more, because they come from more files, and each file costs some calls
 _PREFETCHED_UPDATES = 2
 _MOST_EPOCHS = 1 << 20  # of any training
+_OPEN_FILES_REMEDY = "raise ulimit -Hn, or read fewer files at the same time: --open-files 8"
 
 Item = TypeVar("Item")
 
@@ -110,6 +115,8 @@ class Loader(Prefetcher[Update]):
     example to pin their memory.
     machine: ranks of the workers of this machine, which share a cache of remote files. Empty: this worker's.
     epochs: number of epochs that the training reads, from the position on.
+    unchecked_files: names of files whose rows were used before the position, and which were not compared with
+    their md5s then. The workers share them, and compare them first.
     warn: function that prints a warning.
     """
 
@@ -130,6 +137,7 @@ class Loader(Prefetcher[Update]):
         prepare: Prepare = lambda batch: batch,
         machine: Sequence[int] = (),
         epochs: float = math.inf,
+        unchecked_files: Sequence[str] = (),
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
         assert min(batch_size, accumulation, open_files) > 0 <= rank < workers
@@ -170,17 +178,30 @@ class Loader(Prefetcher[Update]):
             seed=seed,
         )
         self._fetcher: Fetcher | None = None
-        if isinstance(data.copies, ShardCache) and rows.follows_order:
-            place, forecast = order.find_place(start), forecast_needs(rows, self._dealer, machine)
-            self._fetcher = Fetcher(
-                data.copies,
-                forecast,
-                most_files=forecast.find_at_once(data.copies.sizes, start.epoch).files,
-                place=place,
-                until=place + math.ceil(min(epochs, _MOST_EPOCHS) * total),
-            )
-        found = self.find_rows(self._dealer, start, first_update)
-        super().__init__(self._updates(found, first_update), _PREFETCHED_UPDATES)
+        # Number of the update that the next call of ``next`` returns, and for each file the first update that
+        # uses its rows.
+        self._next_update, self._first_uses = first_update, dict[int, int]()
+        with ExitStack() as opened:
+            most_files, forecast = self._decoder.most_open_files, None
+            if isinstance(data.copies, ShardCache) and rows.follows_order:
+                forecast = forecast_needs(rows, self._dealer, machine)
+                # A file that the cache keeps is open once more than a file that a worker reads.
+                most_files += 2 * forecast.find_at_once(data.copies.sizes, start.epoch).files
+            if most_files:
+                opened.enter_context(allow_open_files(most_files, _OPEN_FILES_REMEDY))
+            opened.callback(self._decoder.close)
+            if isinstance(data.copies, ShardCache) and forecast is not None:
+                place = order.find_place(start)
+                until = place + math.ceil(min(epochs, _MOST_EPOCHS) * total)
+                self._fetcher = Fetcher(data.copies, forecast, place=place, until=until)
+                opened.callback(self._fetcher.close)
+            names = set(unchecked_files)
+            unchecked = [number for number, shard in enumerate(data.shards) if shard.name in names]
+            self._own_unchecked = unchecked[rank::workers]
+            self._decoder.begin_checks(self._own_unchecked)
+            found = self.find_rows(self._dealer, start, first_update)
+            super().__init__(self._updates(found, first_update), _PREFETCHED_UPDATES)
+            self._opened = opened.pop_all()
 
     def count_own_streams(self) -> int:
         """Return how many streams this worker reads. ``chunk_rows`` must not be 0."""
@@ -196,12 +217,31 @@ class Loader(Prefetcher[Update]):
         """
         return self._rows.find(dealer, start)
 
+    def __next__(self) -> Update:
+        update = super().__next__()
+        self._next_update += 1
+        return update
+
+    def compare_files(self, seconds: float) -> list[str]:
+        """Wait until this worker's files are compared with their md5s, as far as rows of them were used.
+
+        Used are the rows of the updates that ``next`` has returned. Files of ``unchecked_files`` belong to
+        them too.
+
+        seconds: longest time to wait.
+        Returns the names of the files that are not compared after this time.
+        Raises ShardError if the md5 of one of the files is not the one in the manifest.
+        """
+        # The loader's thread may add files of later updates meanwhile.
+        first_uses = self._first_uses.copy()
+        used = [file for file, update in first_uses.items() if update < self._next_update]
+        left = self._decoder.await_checks(dict.fromkeys([*self._own_unchecked, *used]), seconds)
+        return [self._rows.data.shards[file].name for file in left]
+
     def close(self) -> None:
         """End the threads."""
         super().close()
-        self._decoder.close()
-        if self._fetcher is not None:
-            self._fetcher.close()
+        self._opened.close()
 
     def _updates(self, found: Iterator[WorkerRows], update: int) -> Iterator[Update]:
         """Decode the rows of one or several updates, gather them and make batches. Yield the updates one by
@@ -220,12 +260,30 @@ class Loader(Prefetcher[Update]):
             # first decode the files with these rows, then files that later rows will need.
             self._decoder.start(own.now, own.coming, place)
             gathered, size = self._gather(own, update), self._batch_size
+            self._note_uses(own, update, gathered.rows // len(own.positions))
             batches = self._form.batches(gathered, size, self._prepare)
             # For example, 12 rows of 3 updates with 2 rows in a micro-batch are 2 micro-batches for each
             # update.
             for position in own.positions:
                 yield Update(list(islice(batches, gathered.rows // size // len(own.positions))), position)
             update += len(own.positions)
+
+    def _note_uses(self, own: WorkerRows, update: int, update_rows: int) -> None:
+        """Note for each file that was not used before the first update that uses its rows.
+
+        own: this worker's rows in one or several updates.
+        update: number of the first of these updates.
+        update_rows: number of the worker's rows in an update.
+        """
+        found = dict[int, int]()
+        for part in own.parts:
+            if part.file not in self._first_uses and len(part.targets):
+                row = int(part.targets.min())
+                if own.row_ends is not None:  # the targets are those of examples
+                    row = int(np.searchsorted(own.row_ends, row, side="right"))
+                first = update + row // update_rows
+                found[part.file] = min(first, found.get(part.file, first))
+        self._first_uses.update(found)
 
     def _gather(self, own: WorkerRows, update: int) -> GatheredExamples:
         """Copy the examples of this worker's rows into arrays, and draw masks if this is configured.

@@ -95,6 +95,12 @@ class RowDecoder(ChunkDecoder):
         held = CompactExamples(map(self._data.alter_rows, batches), self._data.layout)
         return held, np.arange(len(sizes)), np.concatenate([part.targets for _, part in found])
 
+    def _begin_check(self, file: int) -> Shard:
+        shard = self._data.shards[file]
+        # Reading a whole file compares it, as by ``Decoder``.
+        is_whole = not self._chunks.chunk_rows and not _has_single_rows(shard)
+        return shard if is_whole else super()._begin_check(file)
+
     def _make_reader(self, file: int, shard: Shard) -> PieceReader:
         chunks = super()._make_reader(file, shard)
         if not _has_single_rows(shard):

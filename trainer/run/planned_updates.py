@@ -112,6 +112,7 @@ class PlannedUpdates:
             prepare=device.prepare,
             machine=self.machine,
             epochs=(self.last - state.step) * self.examples / self.rows.data.examples,
+            unchecked_files=state.unchecked_files,
             warn=warn,
         )
 

@@ -49,6 +49,7 @@ from trainer.run.remote_output import (
 )
 from trainer.run.run_sources import RunSources, note_sources
 from trainer.run.runtime import find_model_config, make_model
+from trainer.run.saving import ASKED_SECONDS, describe_files, save_after_comparison
 from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
 from trainer.workers.save_timer import request_saves
@@ -281,6 +282,11 @@ def announce_start(
     runtime.log(f"{training.start_point}: {planned.describe()} out of {planned.rows.data.examples}")
     planned.log_epochs(training.state)
     planned.log_reading(loader, training.state)
+    if training.state.unchecked_files:
+        runtime.log(
+            f"{describe_files(training.state.unchecked_files)} not compared with the md5s in the manifest by "
+            "the run before; comparing them first"
+        )
     runtime.log(f"micro-batches: {form.describe()}")
     if runtime.model_share.stages > 1 and form.sizes_vary:
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
@@ -327,14 +333,6 @@ def make_run_plan(training: Training, planned: PlannedUpdates, evaluation: "Eval
     )
 
 
-def save_checkpoint(training: Training, report: Reporter) -> None:
-    """Save a checkpoint. The logs are forced to disk before, because a run that resumes from the checkpoint
-    writes no rows of earlier updates.
-    """
-    report.flush()
-    training.save(report.unfinished_row)
-
-
 def make_updates(
     training: Training,
     loader: Loader,
@@ -376,7 +374,7 @@ def make_updates(
                 )
                 evaluate_model(training, evaluation, report)
                 if watches:  # save once more, because the state does not count this evaluation yet
-                    save_checkpoint(training, report)
+                    save_after_comparison(training, loader, report)
                 pending.restart_clock()
             elif has_lost_patience(config, training.state.best):
                 log_lost_patience(training)
@@ -393,7 +391,7 @@ def make_updates(
             # --checkpoint-every.
             if stopping.take_save_request() and planned.start < training.state.step != training.saved_step:
                 pending.flush()
-                save_checkpoint(training, report)
+                save_after_comparison(training, loader, report, ASKED_SECONDS)
                 report.saved(training.state.step)
                 runtime.log(f"saving update {training.state.step} as requested; training goes on")
                 pending.restart_clock()
@@ -431,7 +429,7 @@ def make_updates(
                 evaluate_model(training, evaluation, report)
                 saves = saves or training.is_best
             if saves:
-                save_checkpoint(training, report)
+                save_after_comparison(training, loader, report)
                 report.saved(step)
             if evaluation and evaluates and not watches:
                 evaluate_model(training, evaluation, report)
@@ -445,10 +443,14 @@ def make_updates(
         # Weights and counts are those of the last complete update. They are saved below.
         stopped = True
         pending.flush()
-    if training.saved_step != training.state.step:
-        save_checkpoint(training, report)
+    # A run that is resumed after its last update may still have to compare files.
+    is_unchecked = bool(training.state.unchecked_files) and not stopped
+    if training.saved_step != training.state.step or is_unchecked:
+        save_after_comparison(training, loader, report)
         planned.log_epochs(training.state)
-    return stopped
+    # A run that was not asked to stop has waited for all files. So these are left only after a signal that
+    # came during the wait.
+    return stopped or bool(training.state.unchecked_files)
 
 
 def evaluate_model(training: Training, evaluation: "Evaluation", report: Reporter) -> None:

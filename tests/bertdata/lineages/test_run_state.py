@@ -62,9 +62,16 @@ def test_a_run_of_an_earlier_version_says_what_is_not_known_of_its_data(fields, 
         ({"sources": {"train_data": [{}]}}, "sources/train_data/0"),
         ({"best": [1]}, "best"),
         ({"step": "2"}, "step"),
+        ({"unchecked_files": [1]}, "unchecked_files/0"),
         ({"files": {"model.safetensors": None}}, "files/model.safetensors"),
     ],
 )
 def test_a_field_of_the_wrong_type_is_named(fields, place):
     with pytest.raises(ManifestError, match=f"^state.json: {place}: "):
         read_step(**fields)
+
+
+def test_data_files_that_were_not_compared_are_counted():
+    facts = read_step(sources={}, unchecked_files=["part-00000.hdf5", "part-00003.hdf5"]).facts
+    assert facts["data files not compared with their md5s"] == 2
+    assert len(read_step(sources={}, unchecked_files=[]).facts) == len(facts) - 1

@@ -2,6 +2,8 @@
 
 import dataclasses
 import io
+import shutil
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import h5py
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,6 +26,7 @@ from bertdata.io.file_check import compute_file_md5s
 from bertdata.records import ShardLayout
 from bertdata.shards.framing import find_record_starts
 from bertdata.shards.tfrecord import TFRecordReader, TFRecordWriter
+from tests.support.held_checks import hold_checks
 from tests.support.padded_examples import PaddedForm
 from tests.support.sample_sets import create
 from trainer.config.settings import Config
@@ -270,12 +274,29 @@ def test_a_wrong_md5_is_found_before_a_row_of_the_file_is_used(tmp_path):
         run_epoch(Rows(data), single=True, workers=2, batch_size=9, open_files=4)
 
 
+def test_a_whole_file_without_single_rows_is_compared_before_its_rows_are_used(sets, tmp_path):
+    stored, plain = sets["tfrecord"].data.shards[0], sets["hdf5"].data.shards[1]
+    damaged = shutil.copy(plain.path, tmp_path)
+    with h5py.File(damaged, "r+") as file:
+        file["input_ids"][0, 1] = 77
+    shards = (stored, dataclasses.replace(plain, path=str(damaged)))
+    rows = Rows(dataclasses.replace(sets["tfrecord"].data, shards=shards))
+    start = time.monotonic()
+    late = hold_checks(lambda: time.monotonic() - start > 2)
+    with patch("trainer.data.file_checks.compute_file_md5s", late):
+        loader = Loader(rows, form=PaddedForm(), workers=2, batch_size=20, open_files=2)
+        assert isinstance(loader._decoder, RowDecoder)
+        with pytest.raises(ShardError, match=f"{damaged}: found md5 "):
+            next(loader)
+        loader.close()
+
+
 def test_a_file_is_compared_with_its_md5_once_while_it_does_not_change(tmp_path):
     files, compared = write_files(tmp_path, 10, examples=900), Counter[str]()
 
-    def compute(paths: list[str]) -> list[str]:
+    def compute(paths: list[str], before_blocks: Callable[[], None]) -> list[str]:
         compared.update(paths)
-        return compute_file_md5s(paths)
+        return compute_file_md5s(paths, before_blocks)
 
     with (
         patch("trainer.data.file_checks.compute_file_md5s", compute),

@@ -2,7 +2,13 @@
 
 import dataclasses
 import io
+import os
+import resource
+import subprocess
+import sys
+import threading
 from collections import Counter
+from collections.abc import Callable
 from hashlib import md5
 from itertools import islice, pairwise
 from pathlib import Path
@@ -14,14 +20,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.errors import ShardError
+from bertdata.errors import SettingsError, ShardError
+from bertdata.io.file_check import compute_file_md5s
 from bertdata.records import ShardLayout
 from bertdata.shards.framing import find_record_starts
 from bertdata.shards.tfrecord import TFRecordWriter
+from tests.support.launching import ROOT
 from tests.support.padded_examples import PaddedForm
+from trainer.data import file_checks
 from trainer.data.examples import Rows
+from trainer.data.file_checks import ChecksEnded, FileChecks
 from trainer.data.generated import GeneratedData, generate_data
-from trainer.data.loader import Loader
+from trainer.data.loader import Loader, make_dealer, make_order
 from trainer.data.open_chunks import OpenChunks
 from trainer.data.order import Dealer, FileRows, Order, Position
 from trainer.data.reading import Reading, choose_reading, count_chunk_rows, count_streams
@@ -306,6 +316,13 @@ def write_files(place: Path, count: int) -> OpenedDataset:
     )
 
 
+def reverse_records(path: Path) -> bytes:
+    """A TFRecord file with its records in another order, which only its md5 shows."""
+    records = path.read_bytes()
+    starts = list(find_record_starts(io.BytesIO(records), path.name))
+    return b"".join(reversed([records[start:end] for start, end in pairwise(starts)]))
+
+
 def test_chunks_of_files_are_the_examples_of_the_files(tmp_path):
     data = write_files(tmp_path, 10)
     settings = {"form": PaddedForm(), "batch_size": 2000, "seed": 3}
@@ -321,11 +338,153 @@ def test_chunks_of_files_are_the_examples_of_the_files(tmp_path):
 def test_a_damaged_file_ends_the_run_although_its_records_are_sound(tmp_path):
     data = write_files(tmp_path, 10)
     path = tmp_path / data.shards[4].name
-    records = path.read_bytes()
-    starts = list(find_record_starts(io.BytesIO(records), path.name))
-    frames = [records[start:end] for start, end in pairwise(starts)]
-    path.write_bytes(b"".join(reversed(frames)))
+    path.write_bytes(reverse_records(path))
     loader = Loader(Rows(data), form=PaddedForm(), batch_size=20, open_files=10, chunk_rows=30)
     with pytest.raises(ShardError, match=f"{path.name}: found md5 [0-9a-f]+, expected {data.shards[4].md5}"):
         sum(len(update.batches) for update in islice(loader, 1000))
     loader.close()
+
+
+class HeldChecks:
+    """The function that computes md5s, on a disk that gives the files only after ``release`` is set."""
+
+    def __init__(self) -> None:
+        self.release, self.read = threading.Event(), list[list[str]]()
+
+    def __call__(self, paths: list[str], before_blocks: Callable[[], None]) -> list[str]:
+        self.read.append([Path(path).name for path in paths])
+        while not self.release.wait(0.01):
+            before_blocks()
+        return compute_file_md5s(paths, before_blocks)
+
+
+@pytest.fixture
+def held_checks(monkeypatch: pytest.MonkeyPatch) -> HeldChecks:
+    checks = HeldChecks()
+    monkeypatch.setattr(file_checks, "compute_file_md5s", checks)
+    return checks
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_files_are_waited_for_when_their_rows_were_used_and_are_compared_first(
+    tmp_path, held_checks, workers
+):
+    data = write_files(tmp_path, 40)
+    reading = Reading(40, 2048)
+    order = make_order(data, 0, reading)
+    for rank in range(workers):
+        held_checks.release.clear()
+        held_checks.read.clear()
+        share = {"batch_size": 8, "workers": workers, "rank": rank}
+        loader = Loader(Rows(data), form=PaddedForm(), **reading._asdict(), **share)
+        assert loader.compare_files(0) == []
+        no_lengths = {"lengths": lambda file: np.ones(1), "accumulation": 1, "seed": 0}
+        own = next(make_dealer(Rows(data), order, reading, **share, **no_lengths).find(Position(0, 0)))
+        files = np.empty(8 * len(own.positions), int)
+        for part in own.parts:
+            files[part.targets] = part.file
+        used = set[str]()
+        for update in range(6):
+            next(loader)
+            used |= {data.shards[file].name for file in files[update * 8 : (update + 1) * 8]}
+            assert set(loader.compare_files(0)) == used
+        assert 8 < len(used) < 40
+        held_checks.release.set()
+        assert loader.compare_files(60) == []
+        # The first eight were being read already.
+        after = [name for batch in held_checks.read[1:] for name in batch]
+        waited = used - set(held_checks.read[0])
+        assert set(after[: len(waited)]) == waited
+        loader.close()
+
+
+def test_a_damaged_file_is_found_only_when_its_rows_are_used(tmp_path, held_checks):
+    data = write_files(tmp_path, 10)
+    settings = {"form": PaddedForm(), "batch_size": 4, "open_files": 10, "chunk_rows": 128}
+    order = StreamOrder(data.file_rows, seed=0, reading=Reading(10, 128))
+    _, files, _ = order.locate(Position(0, 0), np.arange(2000))
+    first = dict.fromkeys(files.tolist())
+    damaged = data.shards[list(first)[5]]
+    Path(damaged.path).write_bytes(reverse_records(Path(damaged.path)))
+    loader = Loader(Rows(data), **settings)
+    next(loader)
+    held_checks.release.set()
+    assert loader.compare_files(60) == []
+    loader.close()
+    loader = Loader(Rows(data), **settings)
+    for _ in range(int(np.flatnonzero(files == list(first)[5])[0]) // 4 + 1):
+        next(loader)
+    with pytest.raises(ShardError, match=f"{damaged.name}: found md5 [0-9a-f]+, expected {damaged.md5}"):
+        loader.compare_files(60)
+    loader.close()
+
+
+@pytest.mark.parametrize("chunk_rows", [0, 30], ids=["whole files", "streams"])
+def test_files_that_an_earlier_run_used_are_compared_by_one_worker_each(tmp_path, held_checks, chunk_rows):
+    data = write_files(tmp_path, 12)
+    names = [shard.name for shard in data.shards[3:8]]
+    Path(data.shards[4].path).write_bytes(reverse_records(Path(data.shards[4].path)))
+    loaders = [
+        Loader(
+            Rows(data), form=PaddedForm(), batch_size=2, workers=2, rank=rank, open_files=12,
+            chunk_rows=chunk_rows, unchecked_files=names,
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    assert [sorted(loader.compare_files(0)) for loader in loaders] == [names[::2], names[1::2]]
+    held_checks.release.set()
+    assert loaders[0].compare_files(60) == []
+    with pytest.raises(ShardError, match=f"{data.shards[4].name}: found md5"):
+        loaders[1].compare_files(60)
+    for loader in loaders:
+        loader.close()
+
+
+def test_the_end_of_a_run_does_not_wait_until_a_long_file_is_read(tmp_path):
+    (tmp_path / "long").touch()
+    os.truncate(tmp_path / "long", 1 << 40)
+    shard = dataclasses.replace(write_files(tmp_path, 1).shards[0], path=str(tmp_path / "long"))
+    checks = FileChecks()
+    results = [checks.begin(shard) for _ in range(2)]
+    assert checks.await_results(results, 0.1) == set(results)
+    checks.close()
+    assert all(
+        isinstance(result.exception(timeout=60), ChecksEnded) for result in results if not result.cancelled()
+    )
+
+
+SMALL_LIMIT = """
+import resource, sys
+from itertools import islice
+from pathlib import Path
+from tests.support.padded_examples import PaddedForm
+from tests.trainer.data.test_streams import write_files
+from trainer.data.examples import Rows
+from trainer.data.loader import Loader
+
+data = write_files(Path(sys.argv[1]), 300)
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+loader = Loader(Rows(data), form=PaddedForm(), batch_size=300, open_files=300, chunk_rows=64)
+for update in islice(loader, 40):
+    pass
+assert loader.compare_files(60) == []
+assert len(list(Path("/proc/self/fd").iterdir())) > 300
+loader.close()
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+"""
+
+
+def test_many_streams_are_read_under_a_small_limit_of_open_files(tmp_path):
+    """macOS allows 256 open files, and some batch systems 1,024."""
+    command = [sys.executable, "-c", SMALL_LIMIT, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout == "256\n"
+
+
+def test_a_limit_that_cannot_be_raised_names_what_helps(tmp_path, monkeypatch):
+    data = write_files(tmp_path, 10)
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (100, 200))
+    with pytest.raises(SettingsError, match=r"allowed are 200; raise ulimit -Hn, or .* --open-files 8"):
+        Loader(Rows(data), form=PaddedForm(), batch_size=2, open_files=10, chunk_rows=64)

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from bertdata.io.open_files import allow_open_files
 from trainer.data.cache.folder import GROWING
 from trainer.data.cache.forecast import Forecast
 from trainer.data.cache.shard_cache import FetchingStopped, Outlook, ShardCache
@@ -27,14 +26,11 @@ class Fetcher:
 
     cache: the cache of the dataset.
     forecast: says when the machine's workers need which file.
-    most_files: number of files that may be needed at the same time.
     place: place in the order at which the run begins.
     until: place at which the run ends. Files that are needed only after it are not fetched.
     """
 
-    def __init__(
-        self, cache: ShardCache, forecast: Forecast, *, most_files: int, place: int, until: int
-    ) -> None:
+    def __init__(self, cache: ShardCache, forecast: Forecast, *, place: int, until: int) -> None:
         self._cache, self._forecast, self._until = cache, forecast, until
         self._names = [cache.names.get(file.path) for file in cache.files]
         # ``_changed`` guards what threads share: the numbers of the files that are being fetched or could not
@@ -45,8 +41,6 @@ class Fetcher:
         self._kept = dict[int, int]()
         self._is_closed = False
         self._stack = ExitStack()
-        # A file that is kept is open once more than a file that a worker reads.
-        self._stack.enter_context(allow_open_files(2 * most_files))
         self._stack.callback(os.close, cache.folder.use())
         self._outlook = self._look_ahead(place)
         cache.expect(self._outlook)

@@ -184,7 +184,7 @@ def fetcher_of(
     cache = ShardCache(str(tmp_path / "cache"), limit, shards)
     order = Order([(shard.name, 10) for shard in shards], seed=1, open_files=1)
     forecast = OrderForecast(order, Margins(before=10, after=0))
-    return Fetcher(cache, forecast, most_files=3, place=place, until=until), cache, shards, forecast
+    return Fetcher(cache, forecast, place=place, until=until), cache, shards, forecast
 
 
 def there(cache: ShardCache) -> set[int]:
@@ -286,7 +286,7 @@ def test_a_file_that_another_worker_has_begun_to_fetch_does_not_make_the_threads
     list_names = cache.folder.list_names
     monkeypatch.setattr(cache.folder, "list_names", lambda: listed.pop() if listed else list_names())
     monkeypatch.setattr(fetching, "_SHORTEST_REST_SECONDS", 60.0)
-    fetcher = Fetcher(cache, forecast, most_files=3, place=0, until=10**9)
+    fetcher = Fetcher(cache, forecast, place=0, until=10**9)
     wait_for(lambda: there(cache) == set(later))
     fetcher.close()
     os.close(begun.descriptor)
