@@ -78,9 +78,12 @@ class ArrowReader(ShardReader):
         for records in self._read_record_batches():
             record = RecordCheck(name=self._name, first=first)
             block = self._decode_examples(records, record)
+            # The examples take less memory than the stream's integers of 32 or 64 bits. So keep only them.
+            del records
             check_batch(block, self.layout, record)
             first += len(block)
-            yield convert_to_item_types(block)
+            block = convert_to_item_types(block)
+            yield block
 
     def _read_record_batches(self) -> Iterator[Any]:
         """Yield the stream's Arrow record batches. Empty ones are left out."""

@@ -148,7 +148,7 @@ class VarlengthReader(ShardReader):
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import regroup_batches
 
-        return regroup_batches(self._read_blocks(), size)
+        return regroup_batches(self._read_blocks(min(size, _BATCH)), size)
 
     def token_ids(self) -> "Iterator[tuple[Array, Array]]":
         """Yield the input ids in blocks of rows: the ids of all rows, and for each row the index after its
@@ -166,13 +166,13 @@ class VarlengthReader(ShardReader):
             raise ShardError(f"{self._name}: {LABELS} is {found}, expected one integer a row")
         return int(labels.shape[0])
 
-    def _read_blocks(self) -> Iterator[ExampleBatch]:
+    def _read_blocks(self, size: int) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import convert_to_item_types
         from bertdata.shards.rows import RecordCheck, check_batch
 
-        for start in range(0, len(self), _BATCH):
+        for start in range(0, len(self), size):
             record = RecordCheck(name=self._name, first=start)
-            block = self._read_rows(start, min(start + _BATCH, len(self)), record)
+            block = self._read_rows(start, min(start + size, len(self)), record)
             check_batch(block, self.layout, record)
             yield convert_to_item_types(block)
 
