@@ -93,6 +93,7 @@ class GridHdf5Reader(PackReader):
         self._file = Hdf5Input(file, name, list(self._fields))
         self.layout = self._find_layout(objective)
         self._file.check_storage()
+        self._file.drop_caches(choose_block_rows(self.layout.max_seq_length))
         self._examples: int | None = None
 
     def _find_layout(self, objective: Objective) -> ShardLayout:
