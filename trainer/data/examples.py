@@ -18,7 +18,7 @@ from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.order import Dealer, Position, WorkerRows
 
-_BATCH_IDS = 1 << 16
+_BATCH_IDS = 1 << 17
 """Largest number of ids of the batches that are decoded for chunks, where a single row has no more."""
 _COLUMNS = ("ids", "positions", "labels", "lengths", "segment_lengths", "masks", "pair_labels")
 

@@ -35,9 +35,7 @@ FORMATS = (
     "nvidia.hdf5",
     "flat.parquet",
 )
-PAGES = (
-    4e6  # of Parquet: 1 MB for each of three columns of lists, and the buffers from which they are decoded
-)
+PAGES = 5e6  # of Parquet: a page of 1 MB for each of three columns of lists, and the buffers of the reader
 BLOCK = 2e6  # of TFRecord: 1 MiB of records, and a batch of them
 LISTS = 3e6  # of rows of varying length: where they are in the file, and the lists around the last one
 
@@ -115,7 +113,7 @@ def test_an_open_file_holds_little_more_than_its_chunk(tmp_path, format, longest
     whole = chunk_rows * (2 * longest + 4 * data.layout.max_predictions_per_seq + 13)
     print(f"{format} {longest}: {held / 1e6:.2f} MB, {held / whole:.2f} chunks of {whole / 1e6:.2f} MB")
     more = {"parquet": PAGES, "tfrecord": BLOCK, "nvidia.hdf5": LISTS}
-    assert held <= 1.5 * whole + sum(size for ending, size in more.items() if format.endswith(ending))
+    assert held <= 1.7 * whole + sum(size for ending, size in more.items() if format.endswith(ending))
 
 
 def list_columns(held: CompactExamples, numbers: np.ndarray) -> Iterator[tuple[str, list[list[int]]]]:
