@@ -64,6 +64,10 @@ class MaskedData(OpenedDataset):
         """
         return self._mask(self.source.alter_batch(batch, shard, first), shard, first)
 
+    def with_batches_of(self, rows: int) -> "MaskedData":
+        """Return the dataset with batches of another size. An example has the same masks in any batch."""
+        return replace(self, source=self.source.with_batches_of(rows), batch_rows=rows)
+
     def at_epoch(self, epoch: int) -> "MaskedData":
         """Return the same examples with the masks of another epoch. Epochs are counted from 0."""
         return replace(self, source=self.source.at_epoch(epoch), epoch=epoch + self.masker.first_epoch)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import accumulate, pairwise
 from tempfile import TemporaryFile
@@ -131,6 +131,8 @@ class OpenedDataset:
     never_masked: one byte per token id, which is 1 if the id is never masked. None unless masks are drawn
         while the dataset is read.
     copies: copies of remote files on this machine. None: each reading of a remote file downloads it.
+    batch_rows: largest number of examples that ``batches`` yields at a time, and of packed rows that
+        ``packs`` yields at a time.
     """
 
     name: str
@@ -141,6 +143,7 @@ class OpenedDataset:
     sources: tuple[SourceShare, ...] = ()
     never_masked: bytes | None = None
     copies: FileCopies | None = field(default=None, compare=False, repr=False)
+    batch_rows: int = field(default=_ROWS, compare=False, repr=False)
 
     @property
     def examples(self) -> int:
@@ -194,9 +197,11 @@ class OpenedDataset:
         """
         found = 0
         with self.open_shard(shard) as reader:
-            for batch in reader.batches(_ROWS):
-                yield self.convert_batch(batch, shard, found)
-                found += len(batch)
+            for batch in reader.batches(self.batch_rows):
+                first, found = found, found + len(batch)
+                # The same name, so that the reader's larger batch is not kept until the next one is wanted.
+                batch = self.convert_batch(batch, shard, first)
+                yield batch
         _check_number(shard.path, found, shard.examples, "examples")
 
     @property
@@ -241,6 +246,15 @@ class OpenedDataset:
         """
         return self
 
+    def with_batches_of(self, rows: int) -> "OpenedDataset":
+        """Return the dataset with batches of another size. The examples and their order are the same.
+
+        A subclass that does not read its examples from files may ignore the size.
+
+        rows: largest number of examples, or of packed rows, of a batch.
+        """
+        return replace(self, batch_rows=rows)
+
     def convert_batch(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
         """Convert the columns of a batch to NumPy arrays and check its token ids.
 
@@ -258,18 +272,14 @@ class OpenedDataset:
 
         Raises ShardError if the file does not match the manifest or the layout.
         """
-        from bertdata.examples import columns
-        from bertdata.shards.rows import RecordCheck
-
         examples = rows = 0
         with self.open_shard(shard) as reader:
             if not isinstance(reader, PackReader):
                 raise ShardError(f"{shard.path}: holds no packed rows")
-            for packs in reader.packs(_ROWS):
-                batch = columns.convert_to_arrays(packs.examples)
-                self._check_ids(batch, RecordCheck(name=shard.path, first=examples))
-                examples, rows = examples + len(batch), rows + len(packs)
-                yield PackBatch(examples=columns.shrink_ids(batch), ends=packs.ends)
+            for packs in reader.packs(self.batch_rows):
+                first, examples, rows = examples, examples + len(packs.examples), rows + len(packs)
+                packs = replace(packs, examples=self.convert_batch(packs.examples, shard, first))
+                yield packs
         _check_number(shard.path, examples, shard.examples, "examples")
         _check_number(shard.path, rows, shard.rows or 0, "packed rows")
 

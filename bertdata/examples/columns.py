@@ -4,6 +4,7 @@ types.
 A column is one of a batch's arrays, such as its ids. Needs NumPy when it is imported.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
@@ -196,7 +197,7 @@ class BatchRegrouper(Generic[Batch]):
         while self._count + len(batch) - start >= self._size:
             stop = start + self._size - self._count
             self._held.append(slice_batch(batch, start, stop))
-            yield from self.rest()
+            yield self._join_held()
             start = stop
         if start < len(batch):
             self._held.append(join_batches([slice_batch(batch, start, len(batch))]))
@@ -204,14 +205,25 @@ class BatchRegrouper(Generic[Batch]):
 
     def rest(self) -> Iterator[Batch]:
         """Yield a last, smaller batch if some examples are left that did not fill a batch."""
+        if self._held:
+            yield self._join_held()
+
+    def _join_held(self) -> Batch:
+        """Copy the stored examples into a batch, and forget them."""
         held, self._held, self._count = self._held, [], 0
-        if held:
-            yield join_batches(held)
+        return join_batches(held)
 
 
 def regroup_batches(batches: Iterable[Batch], size: int) -> Iterator[Batch]:
-    """Yield the same examples in batches of ``size``. The last batch may be smaller."""
+    """Yield the same examples in batches of ``size``. The last batch may be smaller.
+
+    Between two of them, only copies of the examples that were not yielded yet stay in memory.
+    """
     regrouping: BatchRegrouper[Batch] = BatchRegrouper(size)
     for batch in batches:
-        yield from regrouping.add(batch)
+        full = deque(regrouping.add(batch))
+        # A reader with hundreds of open files waits here in each of them. Let the batch's memory go before.
+        del batch
+        while full:
+            yield full.popleft()
     yield from regrouping.rest()

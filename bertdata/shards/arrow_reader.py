@@ -80,15 +80,16 @@ class ArrowReader(ShardReader):
             block = self._decode_examples(records, record)
             check_batch(block, self.layout, record)
             first += len(block)
-            yield convert_to_item_types(block)
+            decoded = [convert_to_item_types(block)]
+            # A record batch may be large. While the caller has its examples, no variable refers to them here.
+            del records, block
+            yield decoded.pop()
 
     def _read_record_batches(self) -> Iterator[Any]:
         """Yield the stream's Arrow record batches. Empty ones are left out."""
         try:
-            for records in _iterate_record_batches(_open_stream(self._file)):
-                records.validate(full=True)
-                if records.num_rows:
-                    yield records
+            # No variable refers to a record batch, because the caller lets its memory go before the next one.
+            yield from filter(_has_rows, _iterate_record_batches(_open_stream(self._file)))
         except self._errors as error:
             raise self._make_damage_error(error) from error
 
@@ -286,6 +287,12 @@ def _iterate_record_batches(reader: Any) -> Iterator[Any]:
         yield from map(reader.get_batch, range(reader.num_record_batches))
     else:
         yield from reader
+
+
+def _has_rows(records: Any) -> bool:
+    """Return True if an Arrow record batch is not empty. Raises an error of pyarrow's if it is damaged."""
+    records.validate(full=True)
+    return bool(records.num_rows)
 
 
 def _drop_padding(values: Array, ends: Array, used: Array | None) -> tuple[Array, Array]:

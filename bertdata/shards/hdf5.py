@@ -92,6 +92,7 @@ class Hdf5Reader(ShardReader):
         self.layout = replace(layout, padding_id=read_padding_id(file))
         self._fields = objective.fields("hdf5", self.layout)
         self._file.check_storage()
+        self._file.drop_caches(choose_block_rows(self.layout.max_seq_length))
 
     def __len__(self) -> int:
         return self._rows

@@ -199,15 +199,18 @@ class LddlReader(ShardReader):
         return len(self._parquet)
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        return regroup_batches(self._read_blocks(), size)
+        return regroup_batches(self._read_blocks(min(size, choose_group_rows(self.layout))), size)
 
-    def _read_blocks(self) -> Iterator[ExampleBatch]:
-        for start, records in self._parquet.read_batches(self._columns, choose_group_rows(self.layout)):
-            record = RecordCheck(name=self._name, first=start)
-            rows = [self._make_example(index, row, record) for index, row in enumerate(records.to_pylist())]
-            batch = convert_to_arrays(self._kind.of(rows, wide=True))
-            check_batch(batch, self.layout, record)
-            yield convert_to_item_types(batch)
+    def _read_blocks(self, size: int) -> Iterator[ExampleBatch]:
+        for start, records in self._parquet.read_batches(self._columns, size):
+            yield self._make_batch(records, RecordCheck(name=self._name, first=start))
+
+    def _make_batch(self, records: Any, record: RecordCheck) -> ExampleBatch:
+        """Convert an Arrow record batch to checked examples."""
+        rows = [self._make_example(index, row, record) for index, row in enumerate(records.to_pylist())]
+        batch = convert_to_arrays(self._kind.of(rows, wide=True))
+        check_batch(batch, self.layout, record)
+        return convert_to_item_types(batch)
 
     def _make_example(self, index: int, row: dict[str, Any], record: RecordCheck) -> Any:
         """Convert a row of the table to an example.

@@ -112,9 +112,8 @@ class ParquetReader(ShardReader):
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import regroup_batches
 
-        return regroup_batches(
-            self._read_blocks(self._parquet.read_batches(list(self._fields), self._rows)), size
-        )
+        found = self._parquet.read_batches(list(self._fields), min(size, self._rows))
+        return regroup_batches(self._read_blocks(found), size)
 
     def find_piece_ends(self) -> Sequence[int] | None:
         """Return for each row group the number of examples up to its end.

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 GROUP_ROWS = 8192
 GROUP_IDS = 4 * 1024 * 1024
 ZSTD_LEVEL = 3
+_READ_BYTES = 1 << 15
+"""Number of bytes of a column that are read at a time. Pages that are larger are read at once."""
 
 
 class ParquetOutput:
@@ -59,7 +61,11 @@ class ParquetInput:
         self._errors = list_pyarrow_errors()
         parquet = import_module("pyarrow.parquet")
         try:
-            self._parquet = parquet.ParquetFile(file, page_checksum_verification=True)
+            # Without these two arguments, all pages of a row group are in memory while it is read, which is
+            # several MB for each open file.
+            self._parquet = parquet.ParquetFile(
+                file, page_checksum_verification=True, pre_buffer=False, buffer_size=_READ_BYTES
+            )
             self.schema, found = self._parquet.schema_arrow, self._parquet.metadata
             self._sizes = [found.row_group(group).num_rows for group in range(found.num_row_groups)]
             rows = found.num_rows

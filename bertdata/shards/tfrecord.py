@@ -301,6 +301,8 @@ def decode_columns(
     record, rest = first, b""
     while more := file.read(max(block_bytes, len(rest))):
         block, place = memoryview(rest + more), 0
+        # While the caller uses the records, only the block itself stays in memory.
+        del more
         while True:
             try:
                 columns, used = format.decode(block[place:], size)

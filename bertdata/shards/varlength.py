@@ -43,6 +43,7 @@ LARGEST = (1 << 15) - 1
 _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 76}
 """The sizes of examples that files store as attributes. The values are for files without these attributes."""
 _BATCH = 1024
+_BATCH_IDS = 512 * _BATCH
 
 
 class VarlengthWriter:
@@ -170,11 +171,13 @@ class VarlengthReader(ShardReader):
         from bertdata.examples.columns import convert_to_item_types
         from bertdata.shards.rows import RecordCheck, check_batch
 
-        for start in range(0, len(self), _BATCH):
+        size = max(1, min(_BATCH, _BATCH_IDS // self.layout.max_seq_length))
+        for start in range(0, len(self), size):
             record = RecordCheck(name=self._name, first=start)
-            block = self._read_rows(start, min(start + _BATCH, len(self)), record)
+            block = self._read_rows(start, min(start + size, len(self)), record)
             check_batch(block, self.layout, record)
-            yield convert_to_item_types(block)
+            block = convert_to_item_types(block)
+            yield block
 
     def _read_rows(self, start: int, stop: int, record: Any) -> ExampleBatch:
         """Convert the rows ``start`` to ``stop - 1`` to examples. The values are not checked yet."""

@@ -1,7 +1,7 @@
 """Decoding of files in threads, before their examples are needed."""
 
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -187,6 +187,11 @@ class ChunkDecoder(Decoder):
                 self._readers[file] = self._open(file)
             self._readers.move_to_end(file)
             self._last_places[file] = place
+        needed = defaultdict[int, list[int]](list)
+        for file, chunk in used:
+            needed[file].append(chunk)
+        for file, chunks in needed.items():
+            self._readers[file].forget_others(chunks)
         super().start(used, later, place)
         for file in [one for one in self._readers if one not in files]:
             is_over = self._last_places[file] + self._kept_rows <= place
@@ -262,6 +267,13 @@ class PieceReader(Protocol):
         """Return what a decoder needs to have of a chunk before it can return the chunk's rows."""
         ...
 
+    def forget_others(self, needed: Sequence[int]) -> None:
+        """Forget chunks that are over.
+
+        needed: the chunks with the next rows. The rows of a file are needed chunk by chunk.
+        """
+        ...
+
     def close(self) -> None:
         """Close the file."""
         ...
@@ -270,7 +282,8 @@ class PieceReader(Protocol):
 class ChunkReader:
     """Reader of the chunks of a file, usually one after the other. Several threads may use it.
 
-    The last chunks are kept. Reading an earlier one begins at the start of the file again.
+    The last chunks are kept until they are over. Reading an earlier one begins at the start of the file
+    again.
     open_chunks: function that begins to read the file, and yields its chunks.
     """
 
@@ -299,6 +312,25 @@ class ChunkReader:
                     if old not in self._requested and old != chunk:
                         del self._kept[old]
             return self._kept[chunk]
+
+    def forget_others(self, needed: Sequence[int]) -> None:
+        """Forget the chunks before the needed ones, and those of the last epoch.
+
+        needed: the chunks with the next rows.
+        """
+        # While a chunk is decoded, nothing is forgotten, because the caller must not wait. It calls again.
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            # Near the end of an epoch, the file may already be read again, for the next epoch. The needed
+            # chunks are then behind the place that the reader has reached.
+            if max(needed) < self._next:
+                over = [one for one in self._kept if not min(needed) <= one < self._next]
+                for old in over:
+                    if old not in self._requested:
+                        del self._kept[old]
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """Close the file."""

@@ -94,6 +94,10 @@ class UnmaskedData(OpenedDataset):
         for packs in self.masked.source.packs(shard):
             yield replace(packs, examples=remove_masks(packs.examples))
 
+    def with_batches_of(self, rows: int) -> "UnmaskedData":
+        """Return the dataset with batches of another size."""
+        return replace(self, masked=self.masked.with_batches_of(rows), batch_rows=rows)
+
     @property
     def row_source(self) -> OpenedDataset | None:
         """The dataset from whose files single examples can be decoded, or None."""

@@ -18,6 +18,8 @@ from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.order import Dealer, Position, WorkerRows
 
+_BATCH_IDS = 1 << 17
+"""Largest number of ids of the batches that are decoded for chunks, where a single row has no more."""
 _COLUMNS = ("ids", "positions", "labels", "lengths", "segment_lengths", "masks", "pair_labels")
 
 
@@ -99,28 +101,85 @@ class CompactExamples:
         return found
 
 
-def split_into_chunks(
-    batches: Iterable[Any], sizes: Sequence[int], cut: Callable[[Any, int, int], Any] = columns.slice_batch
-) -> Iterator[list[Any]]:
-    """Yield for each chunk of a file the batches of its rows, cut where the chunk begins and ends.
+def shrink_batches(data: OpenedDataset, sizes: Sequence[int]) -> OpenedDataset:
+    """Return a dataset with batches that are small compared with a chunk of its files.
 
-    Before the last chunk is yielded, the batches are read to their end. So a file that does not have as many
-    examples as it should is noticed before its last examples are used.
+    While a file is open, the batch in which its last chunk ended stays in memory, with the rows behind the
+    chunk. Hundreds of files may be open.
+
+    sizes: number of rows of each chunk of a file. The batches of a single chunk do not stay in memory.
+    """
+    if len(sizes) == 1:
+        return data
+    rows = min(data.batch_rows, max(sizes), _BATCH_IDS // data.layout.max_seq_length)
+    return data.with_batches_of(max(1, rows))
+
+
+def decode_in_chunks(
+    batches: Iterable[Any],
+    sizes: Sequence[int],
+    decode: Callable[[list[Any]], CompactExamples],
+    *,
+    cut: Callable[[Any, int, int], Any] = columns.slice_batch,
+    join: Callable[[list[Any]], Any] = columns.join_batches,
+) -> Iterator[CompactExamples]:
+    """Yield the decoded examples of a file, chunk by chunk.
+
     batches: all rows of the file, in batches of any size.
     sizes: number of rows of each chunk.
-    cut: function that returns the rows of a batch from a first one up to a last one, which is not included.
+    decode: function that copies the rows of some batches.
+    cut, join: arguments of ``ChunkCutter``.
     """
-    source, rest = iter(batches), list[Any]()
+    cutter, first = ChunkCutter(batches, cut, join), 0
     for number, size in enumerate(sizes):
-        held, count, is_last = rest, sum(map(len, rest)), number == len(sizes) - 1
-        while (count < size or is_last) and (batch := next(source, None)) is not None:
-            held, count = [*held, batch], count + len(batch)
+        made = decode(cutter.take(size, is_last=number == len(sizes) - 1))
+        made.first_example = first
+        first += len(made.lengths)
+        yield made
+        del made  # before the next chunk is decoded
+
+
+class ChunkCutter:
+    """Source of the rows of a file, chunk by chunk.
+
+    Of a batch that reaches beyond a chunk, only a copy of the rows behind the chunk is kept.
+
+    batches: all rows of the file, in batches of any size.
+    cut: function that returns the rows of a batch from a first one up to a last one, which is not included.
+    The result may share the batch's memory.
+    join: function that copies the rows of several batches into one.
+    """
+
+    def __init__(
+        self,
+        batches: Iterable[Any],
+        cut: Callable[[Any, int, int], Any] = columns.slice_batch,
+        join: Callable[[list[Any]], Any] = columns.join_batches,
+    ) -> None:
+        self._source, self._cut, self._join = iter(batches), cut, join
+        self._rest = list[Any]()
+
+    def take(self, size: int, *, is_last: bool) -> list[Any]:
+        """Return batches with the next rows.
+
+        Before the last chunk is returned, the batches are read to their end. So a file that does not have as
+        many examples as it should is noticed before its last examples are used.
+
+        size: number of rows of the chunk.
+        is_last: True for the file's last chunk.
+        """
+        held, self._rest = self._rest, []
+        count = sum(map(len, held))
+        while (count < size or is_last) and (batch := next(self._source, None)) is not None:
+            held.append(batch)
+            count += len(batch)
         # Only the last batch may reach beyond the chunk.
-        rest = []
         if count > size:
-            last, inside = held[-1], len(held[-1]) - (count - size)
-            rest, held = [cut(last, inside, len(last))], [*held[:-1], cut(last, 0, inside)]
-        yield held
+            last = held.pop()
+            inside = len(last) - (count - size)
+            held.append(self._cut(last, 0, inside))
+            self._rest.append(self._join([self._cut(last, inside, len(last))]))
+        return held
 
 
 def make_empty_columns(layout: ShardLayout, count: int) -> dict[str, Array]:
@@ -304,16 +363,12 @@ class Rows:
         return CompactExamples(self.data.batches(shard), self.data.layout)
 
     def decode_chunks(self, shard: Shard, sizes: Sequence[int]) -> Iterator[CompactExamples]:
-        """Yield the decoded examples of a shard, chunk by chunk.
+        """Return an iterator over the decoded examples of a shard, chunk by chunk.
 
         sizes: number of rows of each chunk. Together they are all rows of the shard.
         """
-        first = 0
-        for batches in split_into_chunks(self.data.batches(shard), sizes):
-            made = CompactExamples(batches, self.data.layout)
-            made.first_example = first
-            first += sum(map(len, batches))
-            yield made
+        batches = shrink_batches(self.data, sizes).batches(shard)
+        return decode_in_chunks(batches, sizes, lambda held: CompactExamples(held, self.data.layout))
 
     def find_window(self, dealer: Dealer) -> int:
         """Return the number of consecutive examples that are put into another order together.

@@ -38,6 +38,7 @@ from trainer.data.streams import StreamDealer, StreamOrder
 # about a microsecond.
 _ROWS_AT_ONCE = 1024
 _STREAM_ROWS_AT_ONCE = 4096  # more, because they come from more files, and each file costs some calls
+_IDS_AT_ONCE = 1 << 21  # fewer rows if they are long, because an example takes 4 * max_seq_length bytes
 _PREFETCHED_UPDATES = 2
 _MOST_EPOCHS = 1 << 20  # of any training
 _OPEN_FILES_REMEDY = "raise ulimit -Hn, or read fewer files at the same time: --open-files 8"
@@ -334,7 +335,10 @@ def make_dealer(
     files = sum(count > 0 for _, count in rows.data.file_rows)
     # ``most_rows`` limits how many rows are gathered at a time. ``ahead`` says how many rows in advance files
     # are decoded. It is about a quarter of each open file, or of each open chunk.
-    at_once = _STREAM_ROWS_AT_ONCE if chunk_rows else _ROWS_AT_ONCE
+    at_once = max(_STREAM_ROWS_AT_ONCE if chunk_rows else _ROWS_AT_ONCE, 2 * open_files)
+    # Each example of a row has an array line of full length. Rows that are packed at load are no streams.
+    row_ids = rows.layout.max_seq_length * (rows.examples_per_row if chunk_rows else 1)
+    at_once = max(1, min(at_once, int(_IDS_AT_ONCE / row_ids)))
     piece_rows = min(order.examples // files, chunk_rows or order.examples)
     dealer_class: type[Dealer] = StreamDealer if chunk_rows else Dealer
     return dealer_class(
@@ -346,7 +350,7 @@ def make_dealer(
         micro_batches=workers * accumulation,
         batch_size=batch_size,
         seed=seed,
-        most_rows=min(max(at_once, 2 * open_files), order.examples // workers),
+        most_rows=min(at_once, order.examples // workers),
         ahead=min(open_files, files) * piece_rows // 4,
     )
 

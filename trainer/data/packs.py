@@ -11,10 +11,17 @@ from bertdata.examples import columns
 from bertdata.examples.columns import Array
 from bertdata.records import ShardLayout
 from bertdata.shards.packed.layouts import LAYOUTS
-from bertdata.shards.packed.packs import PackBatch, slice_packs
+from bertdata.shards.packed.packs import PackBatch, join_packs, slice_packs
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, decode_first_sizes
-from trainer.data.examples import CompactExamples, NumberedExamples, Piece, Rows, split_into_chunks
+from trainer.data.examples import (
+    CompactExamples,
+    NumberedExamples,
+    Piece,
+    Rows,
+    decode_in_chunks,
+    shrink_batches,
+)
 from trainer.data.order import WorkerRows
 
 # If dividing the rows leaves a last micro-batch with less than this fraction of the rows of the others, its
@@ -81,16 +88,18 @@ class PackRows(FullRows):
         return PackedExamples(self.data.packs(shard), self.data.layout)
 
     def decode_chunks(self, shard: Shard, sizes: Sequence[int]) -> Iterator[CompactExamples]:
-        """Yield the decoded examples of a shard, chunk by chunk, with the bounds of their rows.
+        """Return an iterator over the decoded examples of a shard, chunk by chunk, with the bounds of their
+        rows.
 
         sizes: number of rows of each chunk. Together they are all rows of the shard.
         """
-        first = 0
-        for packs in split_into_chunks(self.data.packs(shard), sizes, slice_packs):
-            made = PackedExamples(packs, self.data.layout)
-            made.first_example = first
-            first += int(made.row_bounds[-1])
-            yield made
+        return decode_in_chunks(
+            shrink_batches(self.data, sizes).packs(shard),
+            sizes,
+            lambda held: PackedExamples(held, self.data.layout),
+            cut=slice_packs,
+            join=join_packs,
+        )
 
     def list_examples(self, own: WorkerRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
         """Return the examples in a worker's rows, file by file, and for each row the index of the example

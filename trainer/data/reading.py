@@ -55,6 +55,8 @@ def count_chunk_rows(longest: int) -> int:
 
     With 512 streams, an update is drawn from a million examples, which take 0.4 GB of memory if they have up
     to 128 ids. Rows of more than 512 ids have smaller chunks, so that the chunks take no more than 1.4 GB.
+    The next chunk of a stream is decoded when about a quarter of its chunk is left, so that the chunks in
+    memory are about a quarter more than one for each stream.
 
     longest: largest number of ids of a row.
     """

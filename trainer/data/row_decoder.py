@@ -229,6 +229,10 @@ class SingleRowReader:
                 self._places.popitem(last=False)
         return places
 
+    def forget_others(self, needed: Sequence[int]) -> None:
+        """Forget decoded chunks that are over. The places of rows take little memory."""
+        self._chunks.forget_others(needed)
+
     def close(self) -> None:
         """Close the file. ShardError if it was written to while it was open."""
         self._chunks.close()

@@ -118,10 +118,10 @@ class FlatReader(PackReader):
         return self._examples
 
     def packs(self, size: int) -> Iterator[PackBatch]:
-        return regroup_packs(self._read_blocks(), size)
+        return regroup_packs(self._read_blocks(min(size, choose_group_rows(self.layout))), size)
 
-    def _read_blocks(self) -> Iterator[PackBatch]:
-        for start, records in self._parquet.read_batches(list(self._fields), choose_group_rows(self.layout)):
+    def _read_blocks(self, size: int) -> Iterator[PackBatch]:
+        for start, records in self._parquet.read_batches(list(self._fields), size):
             record = RecordCheck(name=self._name, first=start)
             packs = _decode_rows(records, self._fields, self._batch_type, record)
             check_packs(packs, self.layout, record)

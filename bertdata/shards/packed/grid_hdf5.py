@@ -93,6 +93,7 @@ class GridHdf5Reader(PackReader):
         self._file = Hdf5Input(file, name, list(self._fields))
         self.layout = self._find_layout(objective)
         self._file.check_storage()
+        self._file.drop_caches(choose_block_rows(self.layout.max_seq_length))
         self._examples: int | None = None
 
     def _find_layout(self, objective: Objective) -> ShardLayout:
@@ -124,7 +125,11 @@ class GridHdf5Reader(PackReader):
     def _read_blocks(self) -> Iterator[PackBatch]:
         step = choose_block_rows(self.layout.max_seq_length)
         for start in range(0, self.rows, step):
-            record = RecordCheck(name=self._name, first=start)
-            found = self._file.read(start, min(start + step, self.rows))
-            grids = {field.of: found[name] for name, field in self._fields.items()}
-            yield read_grids(grids, self.layout, self._arrangement, self._fields, record)
+            yield self._read_block(start, min(start + step, self.rows))
+
+    def _read_block(self, start: int, stop: int) -> PackBatch:
+        """Return the packed rows ``start`` to ``stop - 1``."""
+        record = RecordCheck(name=self._name, first=start)
+        found = self._file.read(start, stop)
+        grids = {field.of: found[name] for name, field in self._fields.items()}
+        return read_grids(grids, self.layout, self._arrangement, self._fields, record)

@@ -133,17 +133,20 @@ class NvidiaReader(PackReader):
         return int(self._columns["pair_labels"].lengths.sum())
 
     def packs(self, size: int) -> Iterator[PackBatch]:
-        return regroup_packs(self._read_blocks(), size)
+        return regroup_packs(self._read_blocks(min(size, CHUNK_ROWS)), size)
 
-    def _read_blocks(self) -> Iterator[PackBatch]:
-        for start in range(0, self.rows, CHUNK_ROWS):
-            stop = min(start + CHUNK_ROWS, self.rows)
-            rows = {of: _VaryingRows(*column.read(start, stop)) for of, column in self._columns.items()}
-            record = RecordCheck(name=self._name, first=start)
-            packs = _read_sequences(rows, self._kind, record)
-            check_packs(packs, self.layout, record)
-            _check_segments(packs, rows["segments"], record)
-            yield PackBatch(examples=convert_to_item_types(packs.examples), ends=packs.ends.astype(np.uint32))
+    def _read_blocks(self, size: int) -> Iterator[PackBatch]:
+        for start in range(0, self.rows, size):
+            yield self._read_block(start, min(start + size, self.rows))
+
+    def _read_block(self, start: int, stop: int) -> PackBatch:
+        """Return the packed rows ``start`` to ``stop - 1``."""
+        rows = {of: _VaryingRows(*column.read(start, stop)) for of, column in self._columns.items()}
+        record = RecordCheck(name=self._name, first=start)
+        packs = _read_sequences(rows, self._kind, record)
+        check_packs(packs, self.layout, record)
+        _check_segments(packs, rows["segments"], record)
+        return PackBatch(examples=convert_to_item_types(packs.examples), ends=packs.ends.astype(np.uint32))
 
 
 def _find_layout(known: dict[str, Any], objective: str, name: str) -> ShardLayout:

@@ -1,6 +1,7 @@
 """Batches of packed rows, and the interfaces of the classes that write and read packed rows."""
 
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -88,7 +89,7 @@ class PackRegrouper:
         while self._count + len(packs) - start >= self._size:
             stop = start + self._size - self._count
             self._held.append(slice_packs(packs, start, stop))
-            yield from self.rest()
+            yield self._join_held()
             start = stop
         if start < len(packs):
             self._held.append(join_packs([slice_packs(packs, start, len(packs))]))
@@ -96,16 +97,27 @@ class PackRegrouper:
 
     def rest(self) -> Iterator[PackBatch]:
         """Yield a last, smaller batch if some rows are left that did not fill a batch."""
+        if self._held:
+            yield self._join_held()
+
+    def _join_held(self) -> PackBatch:
+        """Copy the stored rows into a batch, and forget them."""
         held, self._held, self._count = self._held, [], 0
-        if held:
-            yield join_packs(held)
+        return join_packs(held)
 
 
 def regroup_packs(batches: Iterable[PackBatch], size: int) -> Iterator[PackBatch]:
-    """Yield the same packed rows in batches of ``size`` rows. The last batch may be smaller."""
+    """Yield the same packed rows in batches of ``size`` rows. The last batch may be smaller.
+
+    Between two of them, only copies of the rows that were not yielded yet stay in memory.
+    """
     regrouping = PackRegrouper(size)
     for packs in batches:
-        yield from regrouping.add(packs)
+        full = deque(regrouping.add(packs))
+        # As in ``regroup_batches``: let the batch's memory go before a caller waits with the next rows.
+        del packs
+        while full:
+            yield full.popleft()
     yield from regrouping.rest()
 
 

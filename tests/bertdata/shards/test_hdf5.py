@@ -114,6 +114,22 @@ def test_batches_have_the_size_asked_for() -> None:
     assert [len(batch) for batch in reader.batches(3)] == [3, 3, 1]
 
 
+@pytest.mark.parametrize(
+    ("chunk_rows", "has_cache"), [(1024, False), (256, False), (1000, True), (2048, True)]
+)
+def test_only_chunks_with_rows_of_two_blocks_are_cached(chunk_rows: int, has_cache: bool) -> None:
+    data = encode(pack([plain_row(i) for i in range(2100)]))
+    sink = io.BytesIO()
+    with h5py.File(io.BytesIO(data)) as ours, h5py.File(sink, "w") as other:
+        for name, values in ours.items():
+            rows = min(chunk_rows, len(values))
+            other.create_dataset(name, data=values[:], chunks=(rows, *values.shape[1:]), compression="gzip")
+    reader = Hdf5Reader(io.BytesIO(sink.getvalue()), "shard")
+    caches = [one.id.get_access_plist().get_chunk_cache()[1] for one in reader._file._datasets.values()]
+    assert [size > 0 for size in caches] == [has_cache] * len(caches)
+    assert [example for batch in reader.batches(300) for example in batch.examples()] == decode(data)
+
+
 def test_h5py_sees_nvidias_types_shapes_and_compression() -> None:
     with h5py.File(io.BytesIO(encode(pack([plain_row(1)] * 5)))) as opened:
         assert {name: (data.dtype.str, data.shape, data.compression) for name, data in opened.items()} == {
