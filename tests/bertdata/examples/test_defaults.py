@@ -58,7 +58,7 @@ ORIGINALS: dict[str, dict[str, Any]] = {
         "endpoints": "external",
         **SHARES,
     },
-    # build_pretraining_dataset.py of ELECTRA. Its length, 128, is that of its small model, and not the default here.
+    # build_pretraining_dataset.py of ELECTRA. Its length, 128, is that of its small model, and not ours.
     "electra": {"lower_case": True, "keep_accents": False},
 }
 DOCUMENTED = re.compile(r"((?:`--[\w-]+`(?:, )?)+) \(([^)]+)\)")
