@@ -9,7 +9,7 @@ from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array, compute_lengths
 from bertdata.examples.groups import find_mask_names
 from bertdata.examples.mlm.batch import MlmBatch
-from bertdata.examples.mlm.blocks import BLANK, BREAKS, cut_blocks
+from bertdata.examples.mlm.blocks import BREAKS, cut_blocks
 
 START = 0
 """Id of ``<s>``, which begins each block."""
@@ -34,9 +34,6 @@ def make_fairseq_blocks(ids: Array, ends: Array, breaks: str, tokens_per_sample:
     # The limit is one id less, because <s> is added later.
     cut = cut_blocks(compute_lengths(ends).tolist(), breaks, tokens_per_sample - 1)
     spans = np.array([(start, end) for start, end in cut], np.int64).reshape(-1, 2)
-    # With breaks "complete_doc" fairseq drops blocks that consist of a blank line. It keeps them otherwise.
-    if breaks == "complete_doc":
-        spans = spans[spans[:, 1] - spans[:, 0] > BLANK]
     sizes = spans[:, 1] - spans[:, 0] + 1
     block_ends = np.cumsum(sizes)
     firsts = block_ends - sizes

@@ -139,6 +139,21 @@ def test_a_dataset_that_datasets_saved_is_converted(bertdata, small_vocabulary_f
     assert table.schema.field("input_ids").type == pyarrow.list_(pyarrow.int32())
 
 
+@pytest.mark.parametrize("masked", [True, False])
+def test_files_without_a_manifest_keep_their_masks_if_they_have_any(
+    masked, bertdata, block_set, unmasked_blocks, small_vocabulary_file, tmp_path
+):
+    source, files = block_set if masked else unmasked_blocks, tmp_path / "files"
+    files.mkdir()
+    for path in source.glob("*.tfrecord"):
+        (files / path.name).write_bytes(path.read_bytes())
+    flags = ["--unverified", f"--vocab={small_vocabulary_file}", "--num-shards=1"]
+    out = convert(bertdata, files, tmp_path / "out", *flags)
+    assert list(face.open_dataset(out)) == list(face.open_dataset(source))
+    columns = datasets.load_from_disk(str(out)).column_names
+    assert columns == ["input_ids", "attention_mask", *(["labels"] if masked else [])]
+
+
 def test_packed_rows_are_refused(bertdata, training_set, tmp_path):
     packed = tmp_path / "packed"
     assert bertdata("pack", training_set, f"--output={packed}", "--workers=1").status == 0

@@ -1,5 +1,6 @@
 """A directory of binarised lines is made by the protocol of all directories: one run, run again if killed."""
 
+import io
 import json
 import subprocess
 import sys
@@ -8,11 +9,15 @@ from typing import Any
 
 import pytest
 
+from bertdata.build.binarised_part import BinarisedPart
+from bertdata.examples.mlm.settings import MlmSettings
+from bertdata.shards.fairseq.lines import LinesWriter
+from bertdata.tokens.load import find_tokenizer_file, vocabulary_of
 from tests.soak.kills import stamp
 from tests.support.commands import contents
 from tests.support.lock_holder import holder
 
-pytest.importorskip("numpy")
+np = pytest.importorskip("numpy")
 
 DICTIONARY = "the 1\nlamp 1\nwas 1\nlit 1\nkeeper 1\nslept 1\ngulls 1\ncried 1\n"
 
@@ -33,6 +38,32 @@ def words(tmp_path: Path) -> list[Any]:
         (tmp_path / f"text{number}.txt").write_text("the lamp was lit\n\nthe keeper slept\n")
     out = tmp_path / "out"
     return ["convert", tmp_path / "text*.txt", out, "--to=fairseq", f"--tokenizer={tmp_path / 'dict.txt'}"]
+
+
+@pytest.mark.parametrize(
+    ("symbols", "starts"),
+    [
+        # Byte-level BPE and Unigram: a blank begins a word.
+        (["\u0120the", "la", "mp", "\u0120was"], [1, 0, 0, 1]),
+        (["\u2581the", "la", "mp", "\u2581was"], [1, 0, 0, 1]),
+        # No token begins with a blank, so each is a word.
+        (["the", "la", "mp", "was"], [1, 1, 1, 1]),
+    ],
+)
+def test_words_start_where_the_symbols_of_a_dictionary_say(
+    symbols: list[str], starts: list[int], tmp_path: Path
+) -> None:
+    (tmp_path / "dict.txt").write_text("".join(f"{symbol} 1\n" for symbol in symbols))
+    sink = io.BytesIO()
+    writer = LinesWriter(sink=sink, kind="u2")
+    writer.write(np.array([4, 5, 6, 2, 2, 7, 2]), np.array([4, 5, 7]))
+    (tmp_path / "train.bin").write_bytes(sink.getvalue())
+    (tmp_path / "train.idx").write_bytes(writer.index())
+    tokenizer = find_tokenizer_file(str(tmp_path / "dict.txt"))
+    documents = BinarisedPart(str(tmp_path / "train.bin"), tokenizer).load(MlmSettings()).documents
+    assert [vocabulary_of(tokenizer).words[number] for number in documents.ids] == symbols
+    assert documents.word_starts is not None
+    assert list(documents.word_starts) == starts
 
 
 def test_a_run_that_was_killed_while_it_wrote_is_run_again(

@@ -281,6 +281,9 @@ def test_flags_of_mds_go_with_mds(bertdata, blocks, tmp_path):
     words = ["convert", blocks, out, "--to=mds"]
     bertdata(*words, "--num-shards=3").assert_one_error(2, "--num-shards does not go with mds")
     bertdata(*words, "--size-limit=100").assert_one_error(2, "the first sample alone makes a shard of")
+    # Offsets in a shard have 32 bits.
+    beyond = "--size-limit is 4294967296, expected 1 to 4294967295"
+    bertdata(*words, "--size-limit=4294967296").assert_one_error(2, beyond)
     bertdata(*words, "--compression=zip").assert_one_error(2, "unknown compression 'zip', expected one of")
     bertdata(*words, "--compression=gz:10").assert_one_error(2, "level 10, expected 0 to 9")
     bertdata(*words, "--hashes=crc").assert_one_error(2, "unknown hash 'crc', expected")

@@ -275,5 +275,6 @@ def test_a_permutation_is_that_of_the_list_of_pairs(examples):
     pairs = [divmod(number, 7) for number in range(examples)]
     expected = list(pairs)
     random.Random(24).shuffle(expected)
-    found = find_destinations(examples).tolist()
-    assert [expected[place] for place in found] == pairs
+    found = find_destinations(examples)
+    assert found.dtype == "uint32"  # two such arrays of all examples are in memory
+    assert [expected[place] for place in found.tolist()] == pairs

@@ -141,6 +141,29 @@ def test_other_columns_are_not_read_and_padding_is_left_out(tmp_path):
     assert read(path) == [[2, 7, 3], [2, 5, 5, 3], [2, 3]]
 
 
+def test_token_types_are_the_length_of_the_first_segment(tmp_path):
+    columns = {
+        "input_ids": [[2, 5, 3, 7, 8, 3], [2, 5, 3, 0], [2, 3, 9]],
+        "attention_mask": [[1] * 6, [1, 1, 1, 0], [1] * 3],
+        "token_type_ids": [[0, 0, 0, 1, 1, 1], [0] * 4, [1] * 3],
+    }
+    path = stream(tmp_path / "data.arrow", columns)
+    data = face.open_dataset(path, unverified=True, objective="electra")
+    assert [(example.ids, example.first_length) for example in data] == [
+        ([2, 5, 3, 7, 8, 3], 3),
+        ([2, 5, 3], 3),
+        ([2, 3, 9], 0),
+    ]
+
+
+@pytest.mark.parametrize("types", [[0, 1, 0], [1, 0, 0], [1, 0, 1], [0, 0, 2], [0, 2, 1], [0, -1, 1]])
+def test_token_types_of_more_than_two_segments_are_refused(types, tmp_path):
+    columns = {"input_ids": [[2, 3], [2, 5, 3]], "token_type_ids": [[0, 1], types]}
+    path = stream(tmp_path / "data.arrow", columns)
+    with pytest.raises(ShardError, match=f"^{path}: record 1: token_type_ids is not zeros, then ones"):
+        read(path, "electra")
+
+
 def test_sizes_of_several_files_are_those_of_the_longest(tmp_path):
     for name, row in (("a", [2, 3]), ("b", [2, 4, 4, 4, 3])):
         stream(tmp_path / f"{name}.arrow", {"input_ids": [row]})

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertdata import _native
-from bertdata.shards.file_view import find_file_size, read_at, read_ranges
+from bertdata.shards.file_view import FileView, find_file_size, read_at, read_ranges
 
 ENGINES = ["native", "python"] if _native.available() else ["python"]
 
@@ -61,3 +61,31 @@ def test_bytes_in_memory_are_read_like_a_file(tmp_path):
                 b"",
             ]
             assert [bytes(read_ranges([source, source], [1, 9], [2, 1])[0]), source.tell()] == [b"129", 0]
+
+
+class SlowFile(io.BytesIO):
+    """A file that gives 3 bytes at a time, as files of a bucket may, and is read at its end once only."""
+
+    was_at_end = False
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        found = super().read(3 if size is None or size < 0 else min(3, size))
+        assert not (self.was_at_end and not found), "read again at its end"
+        self.was_at_end = not found
+        return found
+
+
+def test_a_view_reads_in_pieces_until_it_has_all_or_the_file_ends():
+    view = FileView(SlowFile(b"0123456789"))
+    assert view.read_at(1, 7) == b"1234567"
+    assert view.tell() == 8
+    assert view.read_at(6, 9) == b"6789"
+    assert view.tell() == 10
+
+
+def test_views_of_a_file_have_their_own_positions():
+    file = SlowFile(b"0123456789")
+    first, second = FileView(file), FileView(file)
+    assert [first.read(2), second.read(3), first.read(2)] == [b"01", b"012", b"23"]
+    assert [first.seek(1, io.SEEK_CUR), second.seek(-1, io.SEEK_END)] == [5, 9]
+    assert [first.read(1), second.read(5), first.size] == [b"5", b"9", 10]

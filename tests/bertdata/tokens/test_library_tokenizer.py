@@ -15,6 +15,7 @@ from tokenizers import Tokenizer
 
 from bertdata.errors import InputError, VocabularyError
 from bertdata.tokens import library_tokenizer
+from bertdata.tokens.document_text import DocumentText
 from bertdata.tokens.library_tokenizer import LibraryTokenizer
 from bertdata.tokens.load import describe_engine, tokenizer_of
 from bertdata.tokens.tokenizer_json import find_tokenizer_json, read_tokenizer_json
@@ -121,6 +122,18 @@ def test_slices_change_nothing(tokenizer: LibraryTokenizer, monkeypatch: pytest.
     assert documents_of(tokenizer, TEXT) == whole
 
 
+def test_a_slice_has_at_most_its_characters_unless_a_document_alone_has_more(
+    tokenizer: LibraryTokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library_tokenizer, "SLICE_CHARACTERS", 10)
+    sizes = [4, 6, 1, 9, 1, 25, 3, 8, 10, 10, 5]
+    documents = [DocumentText("a" * size, [size]) for size in sizes]
+    groups = [
+        [len(document.text) for document in group] for group in library_tokenizer._group_documents(documents)
+    ]
+    assert groups == [[4, 6], [1, 9], [1], [25], [3], [8], [10], [10], [5]]
+
+
 def test_languages_without_blanks_join_sentences_with_nothing(tmp_path: Path) -> None:
     path = TRAINERS["bpe"](tmp_path / "tokenizer.json", LINES)
     text = f"{LINES[2]}\n{LINES[2]}\n".encode()
@@ -182,6 +195,7 @@ def test_a_pattern_that_never_ends_is_an_error_that_names_it(
     with pytest.raises(VocabularyError, match=r"^[^\n]*tokenizer\.json: [^\n]*$") as refused:
         tokenizer.encode([text.encode()], ["part"])  # the time is over, or the library gives up before
     assert all(words in str(refused.value) for words in ("pattern '(a+)+b'", "of part"))
+    assert "' or '" not in str(refused.value)  # no other text of the file is a pattern
     assert time.monotonic() - start < 5
     assert capfd.readouterr().err == ""  # the library's own report
 

@@ -116,6 +116,39 @@ def test_every_block_is_fairseqs(lines, encoders):
     assert len(cases) == 36
 
 
+WRITTEN = [[5, 6], [], [7], [8, 9, 10, 11, 12], [13], [], [], [14, 15, 16]]
+"""Lines without their end token. An empty one is a blank line."""
+
+
+@pytest.mark.parametrize(
+    ("breaks", "blocks"),
+    [
+        # Every 5 ids, wherever a line ends.
+        ("none", [[5, 6, 2, 2, 7], [2, 8, 9, 10, 11], [12, 2, 13, 2, 2], [2, 14, 15, 16, 2]]),
+        # As many whole lines as fit into 5 ids. Blank lines are lines, and a longer line is left whole.
+        ("complete", [[5, 6, 2, 2], [7, 2], [8, 9, 10, 11, 12, 2], [13, 2, 2, 2], [14, 15, 16, 2]]),
+        # A blank line ends the block and is dropped.
+        ("complete_doc", [[5, 6, 2], [7, 2], [8, 9, 10, 11, 12, 2], [13, 2], [14, 15, 16, 2]]),
+        # Each line, also a blank one.
+        ("eos", [[5, 6, 2], [2], [7, 2], [8, 9, 10, 11, 12, 2], [13, 2], [2], [2], [14, 15, 16, 2]]),
+    ],
+)
+def test_lines_are_cut_as_fairseqs_program_says(breaks, blocks):
+    """_get_slice_indices_fast of fairseq/data/token_block_utils_fast.pyx, followed by hand."""
+    assert blocks_of(WRITTEN, breaks, 6) == [[0, *block] for block in blocks]
+
+
+def test_blank_lines_alone_are_no_blocks_of_documents_and_blocks_of_other_modes():
+    blank: list[list[int]] = [[], [], []]
+    found = {breaks: blocks_of(blank, breaks, 6) for breaks in ("none", "complete", "complete_doc", "eos")}
+    assert found == {
+        "none": [[0, 2, 2, 2]],
+        "complete": [[0, 2, 2, 2]],
+        "complete_doc": [],
+        "eos": [[0, 2], [0, 2], [0, 2]],
+    }
+
+
 def test_blocks_that_cannot_be_are_refused():
     with pytest.raises(
         SettingsError, match="blocks is 'all', expected one of none, complete, complete_doc, eos"

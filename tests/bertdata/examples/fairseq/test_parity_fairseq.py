@@ -176,6 +176,22 @@ def test_text_with_the_mask_token_is_refused(engine):
         masked([[0, MASK]], masker, 0.15, [1])
 
 
+def test_a_dictionary_is_fairseqs_also_if_no_role_names_its_padding():
+    """Its second word then says that id 1 is the padding."""
+    for engine in ("native", "python"):
+        rows = [[0, 4, 5, 6, 8, 9, 2]] * 3
+        found = [
+            masked(
+                rows,
+                make_fairseq_masker(replace(VOCABULARY, pad=pad), SETTINGS, LAYOUT, "fairseq", engine=engine),  # type: ignore[arg-type]
+                0.5,
+                [1, 2, 3],
+            )
+            for pad in (1, None)
+        ]
+        assert found[0] == found[1]
+
+
 def make(vocabulary: Vocabulary = VOCABULARY, objective: str = "mlm", **changes: Any) -> FairseqMasker:
     settings = replace(SETTINGS, **changes)
     return make_fairseq_masker(vocabulary, settings, replace(LAYOUT, objective=objective), "fairseq-0.12")
@@ -189,6 +205,11 @@ def make(vocabulary: Vocabulary = VOCABULARY, objective: str = "mlm", **changes:
             "needs fairseq's dictionary, with cls 0, .* found cls 4, pad 1",
         ),
         ({"vocabulary": replace(VOCABULARY, mask=5)}, "mask 15; found .* mask 5; make the data with"),
+        ({"vocabulary": replace(VOCABULARY, pad=5)}, "cls 0, pad 1, .* found cls 0, pad 5, sep 2"),
+        (
+            {"vocabulary": replace(VOCABULARY, pad=None, words=["<s>", "the", *WORDS[2:]])},
+            "cls 0, pad 1, .* found cls 0, pad None, sep 2",
+        ),
         ({"objective": "bert"}, "needs blocks of one segment, .* the data has the objective bert"),
         ({"objective": "span"}, "needs blocks of one segment, .* the data has the objective span"),
         ({"mask_counts": "drawn"}, "mask_counts is drawn, expected fixed: masking fairseq-0.12"),

@@ -1,6 +1,7 @@
 """fairseq's lines of ids beside the kit's files, and files that do not fit each other."""
 
 import io
+import os
 import struct
 from pathlib import Path
 
@@ -75,6 +76,17 @@ def test_pieces_are_the_lines_in_order(data_bin):
         np.concatenate([compute_lengths(piece.ends) for piece in pieces]).tolist()
         == compute_lengths(lines.ends).tolist()
     )
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_one_error(tmp_path):
+    path = write(tmp_path, [[5, END], [END], [6, 7, END], [8, 9, END]])
+    with path.open("rb", buffering=0) as file:
+        pieces = open_lines(file, str(path)).read_pieces(2)
+        assert next(pieces).ids.tolist() == [5, END, END]
+        os.truncate(path, 8)
+        # The second piece has 6 ids, 12 bytes from byte 6 on.
+        with pytest.raises(ShardError, match=f"^{path}: ends at byte 8, expected 10 more: it was cut while"):
+            next(pieces)
 
 
 def test_ids_are_wide_from_65500_words_on():

@@ -143,12 +143,14 @@ def test_a_byte_level_bpe_of_two_files_is_read(tmp_path: Path) -> None:
     vocabulary = {unit: number for number, unit in enumerate(make_byte_alphabet())} | {
         "Ġa": 256,
         "<mask>": 257,
+        "Ġlamp": 258,
     }
     write_json(tmp_path / "config.json", {"model_type": "roberta"})
     write_json(tmp_path / "vocab.json", vocabulary)
     (tmp_path / "merges.txt").write_text("#version: 0.2\nĠ a\n")
-    ids = tokenizer_of(find_tokenizer_json(str(tmp_path), {})).encode_each(["b a<mask>"]).ids
-    assert list(ids) == [vocabulary["b"], 256, 257]
+    # No merge makes "Ġlamp": transformers' class does not take a word of the vocabulary without its merges.
+    ids = tokenizer_of(find_tokenizer_json(str(tmp_path), {})).encode_each(["b a<mask> lamp"]).ids
+    assert list(ids) == [vocabulary["b"], 256, 257, *(vocabulary[unit] for unit in "Ġlamp")]
 
 
 def test_directories_drawn_at_random_are_read_as_autotokenizer_reads_them() -> None:

@@ -1,6 +1,7 @@
 """``train-vocab``: a tokenizer.json of each kind."""
 
 import json
+import os
 import random
 import re
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 
 from bertdata.tokens.load import load_tokenizer
-from bertdata.tokens.training.special_tokens import KINDS
+from bertdata.tokens.training.special_tokens import KINDS, Kind, number_special_tokens
+from bertdata.tokens.training.texts import TextFiles
+from bertdata.tokens.training.train import train_tokenizer
 from bertdata.unicode.tables import load_bert_normalizer_differences
 from schemas import load_schema
 from schemas.faults import first_fault
@@ -54,6 +57,30 @@ def test_a_tokenizer_is_the_same_in_every_process(kind: str, corpus: list[Path],
         outcome = finish(start("train-vocab", *corpus, *flags, environment=environment))
         assert (outcome.status, outcome.out) == (0, f"{path}: 1200 tokens\n")
     assert len({path.read_bytes() for path in paths}) == 1
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
+def test_the_library_shows_no_progress_of_its_own_on_a_terminal(
+    kind: Kind, corpus: list[Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The command line has a progress bar itself."""
+    controller, terminal = os.openpty()
+    os.set_blocking(controller, False)
+    kept = os.dup(2)
+    with capfd.disabled():
+        os.dup2(terminal, 2)
+        try:
+            assert os.isatty(2)
+            special = number_special_tokens(kind)
+            train_tokenizer(
+                TextFiles([str(corpus[0])]), kind=kind, size=900, lower_case=True, special=special
+            )
+        finally:
+            os.dup2(kept, 2)
+    with pytest.raises(BlockingIOError):
+        print(os.read(controller, 1000))
+    for descriptor in (kept, controller, terminal):
+        os.close(descriptor)
 
 
 @KIND
