@@ -95,10 +95,19 @@ def test_a_role_given_twice_is_refused() -> None:
 
 
 BROKEN = {
-    "empty": (b"", "is not JSON"),
-    "a vocabulary": (b"[PAD]\n[UNK]\nthe\n", "is not JSON .*goes with --vocab"),
-    "latin1": (b'{"model": "\xe9"}', "is not JSON"),
-    "deep": (b"[" * 100_000, "is not JSON"),
+    "empty": (b"", r"is not JSON \(Expecting value: line 1 column 1 .*\); "),
+    "a vocabulary": (
+        b"[PAD]\n[UNK]\nthe\n",
+        r"is not JSON \(Expecting value: line 1 column 2 .*\); .*goes with --vocab",
+    ),
+    "latin1": (b'{"model": "\xe9"}', r"is not JSON \(line 1 is not UTF-8\); "),
+    "deep": (b"[" * 100_000, r"is not JSON \(the text is damaged\); "),
+    "a long number": (b'{"model": ' + b"1" * 9_999 + b"}", r"is not JSON \(the text is damaged\); "),
+    "no number": (b'{"model": NaN}', r"is not JSON \(NaN is no number of JSON\); "),
+    "a key twice": (
+        b'{"model": {"type": "BPE", "type": "BPE"}}',
+        r"is not JSON \(the key 'type' stands twice in one object\); ",
+    ),
     "a list": (b"[1, 2]", "is JSON, but no object"),
     "vocab.json": (b'{"the": 0, "a": 1}', "holds no model with a vocabulary"),
     "no vocabulary": (b'{"model": {"type": "BPE"}}', "holds no model with a vocabulary"),

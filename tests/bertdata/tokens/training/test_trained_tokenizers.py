@@ -1,8 +1,12 @@
 """``train-vocab``: a tokenizer.json of each kind."""
 
 import json
+import os
+import pty
 import random
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +297,40 @@ def test_a_long_training_tells_what_it_reads_and_learns_from(
         "read 1995 of 1995 bytes",
         "learning from 570 words, 6 of them distinct",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("wordpiece", "vocab.txt"), *((kind, "t.json") for kind in KINDS)]
+)
+def test_the_libraries_write_nothing_to_a_terminal(
+    kind: str, name: str, bertdata: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program shows its own progress. Here it goes to the captured ``sys.stderr``."""
+    if kind == "unigram":
+        pytest.importorskip("sentencepiece")
+    (tmp_path / "text").write_text("a cat sat on the mat\n" * 95)
+    flags = ("--output", tmp_path / name, "--kind", kind, "--size", "270" if kind == "bpe" else "22")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with terminal_as_stderr() as terminal:
+        assert bertdata("train-vocab", tmp_path / "text", *flags).status == 0
+        os.write(2, b"The end")
+    assert os.read(terminal, 4096) == b"The end"
+    os.close(terminal)
+
+
+@contextmanager
+def terminal_as_stderr() -> Iterator[int]:
+    """Make a terminal the process's standard error in a block of code. Gives the file to read from."""
+    terminal, end = pty.openpty()
+    os.set_blocking(end, False)  # nothing is read during the block, so a full terminal must not stop it
+    kept = os.dup(2)
+    os.dup2(end, 2)
+    try:
+        yield terminal
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(end)
 
 
 @pytest.mark.parametrize("package", ["tokenizers", "sentencepiece"])
