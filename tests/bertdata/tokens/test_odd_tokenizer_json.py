@@ -115,6 +115,23 @@ def test_many_replacements_that_leave_a_text_its_length_are_read(tmp_path: Path)
     assert ids_of(path, "a x lamp") == Tokenizer.from_file(path).encode("a x lamp").ids
 
 
+def test_a_replacement_of_the_empty_text_on_which_the_library_fails_is_one_line(tmp_path: Path) -> None:
+    value = byte_bpe()
+    value["normalizer"] = {"type": "Replace", "pattern": {"String": ""}, "content": "is"}
+    path = written(tmp_path, value)
+    library = Tokenizer.from_file(path)
+    assert library.normalizer.normalize_str("abc") == "isaisbiscis"
+    with pytest.raises(BaseException, match="index out of bounds"):  # a panic is no Exception
+        library.encode("a text")
+    assert "the tokenizers library cannot encode a document of a text (index out of bounds" in refusal(path)
+
+
+def test_a_replacement_of_the_empty_text_may_not_multiply_a_text(tmp_path: Path) -> None:
+    value = byte_bpe()
+    value["normalizer"] = {"type": "Replace", "pattern": {"String": ""}, "content": "is" * 40_000}
+    assert "more than 256 times as long as it is" in refusal(written(tmp_path, value))
+
+
 ODD: dict[str, tuple[tuple[Any, ...], Any]] = {
     "a text for a switch": (("pre_tokenizer", "add_prefix_space"), "false"),
     "a text for ignore_merges": (("model", "ignore_merges"), "x"),
@@ -125,7 +142,13 @@ ODD: dict[str, tuple[tuple[Any, ...], Any]] = {
     "null for added tokens": (("added_tokens",), None),
     "an added token without a flag": (("added_tokens", 0), {"id": 0, "content": "<s>"}),
     "merges of two forms": (("model", "merges", 0), "h e"),
+    "a merge of three": (("model", "merges", 0), ["h", "e", "r"]),
+    "an object as merge": (("model", "merges", 0), {"h": 0, "e": 1}),
     "a dropout of 2": (("model", "dropout"), 2.0),
+    "a number as pattern": (
+        ("normalizer",),
+        {"type": "Replace", "pattern": {"String": 5}, "content": "b"},
+    ),
 }
 
 

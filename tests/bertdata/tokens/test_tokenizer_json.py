@@ -50,17 +50,6 @@ def test_the_kind_the_tokens_and_their_roles_are_found(kind: str, files: dict[st
     assert (vocabulary.continues_word is None) == (kind != "wordpiece")
 
 
-@pytest.mark.parametrize("prefix", ["", "#", "!", "@@", "###", "##"])
-def test_only_the_prefix_of_bert_tells_continuations(
-    prefix: str, files: dict[str, Path], tmp_path: Path
-) -> None:
-    """With another prefix, a token of two # at its front may begin a word: of a text, ## is one too."""
-    model = json.loads(files["wordpiece"].read_text())["model"] | {"continuing_subword_prefix": prefix}
-    path = changed(files["wordpiece"], tmp_path / "made.json", model=model)
-    vocabulary = vocabulary_of(find_tokenizer_json(path, {}))
-    assert (vocabulary.continues_word is not None) == (prefix == "##")
-
-
 def test_a_person_comes_first_then_the_models_files_then_the_post_processor(
     files: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -106,15 +95,19 @@ def test_a_role_given_twice_is_refused() -> None:
 
 
 BROKEN = {
-    "empty": (b"", r"is not JSON \(Expecting value: line 1 column 1 \(char 0\)\); expected"),
-    "a vocabulary": (b"[PAD]\n[UNK]\nthe\n", "is not JSON .*goes with --vocab"),
-    "latin1": (b'{"model": "\xe9"}', "is not JSON"),
-    "deep": (b"[" * 100_000, r"is not JSON \(the text is damaged\); expected"),
-    "a key twice": (
-        b'{"model": 1, "model": 2}',
-        r"is not JSON \(the key 'model' stands twice in one object\)",
+    "empty": (b"", r"is not JSON \(Expecting value: line 1 column 1 .*\); "),
+    "a vocabulary": (
+        b"[PAD]\n[UNK]\nthe\n",
+        r"is not JSON \(Expecting value: line 1 column 2 .*\); .*goes with --vocab",
     ),
-    "no number": (b'{"model": NaN}', r"is not JSON \(NaN is no number of JSON\)"),
+    "latin1": (b'{"model": "\xe9"}', r"is not JSON \(line 1 is not UTF-8\); "),
+    "deep": (b"[" * 100_000, r"is not JSON \(the text is damaged\); "),
+    "a long number": (b'{"model": ' + b"1" * 9_999 + b"}", r"is not JSON \(the text is damaged\); "),
+    "no number": (b'{"model": NaN}', r"is not JSON \(NaN is no number of JSON\); "),
+    "a key twice": (
+        b'{"model": {"type": "BPE", "type": "BPE"}}',
+        r"is not JSON \(the key 'type' stands twice in one object\); ",
+    ),
     "a list": (b"[1, 2]", "is JSON, but no object"),
     "vocab.json": (b'{"the": 0, "a": 1}', "holds no model with a vocabulary"),
     "no vocabulary": (b'{"model": {"type": "BPE"}}', "holds no model with a vocabulary"),

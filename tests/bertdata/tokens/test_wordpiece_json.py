@@ -21,7 +21,7 @@ from bertdata.tokens.wordpiece_json import WordPieceJsonTokenizer, find_obstacle
 from bertdata.unicode.tables import load_bert_normalizer_differences
 from tests.support.strategies import cuts, texts, tries
 
-pytest.importorskip("tokenizers")
+tokenizers = pytest.importorskip("tokenizers")
 pytestmark = pytest.mark.skipif(not _native.available(), reason="the kernels are not built")
 
 LETTERS = [*"abcdefxyz", *(f"##{letter}" for letter in "abcdefxyz"), *".,!中文σς", "##σ", "##ς", "äb", "##ß"]
@@ -193,6 +193,28 @@ def test_ids_of_32_bits(tmp_path):
     assert found[1] == 4
 
 
+@pytest.mark.parametrize("prefix", ["@", "#", "", "###"])
+def test_a_piece_of_another_prefix_continues_a_word_as_in_the_library(prefix, tmp_path):
+    """The prefixes are less and greater than ## as texts."""
+    value = changed("model.continuing_subword_prefix", prefix)
+    value["model"]["vocab"][f"{prefix}q"] = len(value["model"]["vocab"])
+    load(value, tmp_path)
+    path = str(tmp_path / "tokenizer.json")
+    tokenizer = tokenizer_of(find_tokenizer_json(path, {}))
+    expected = tokenizers.Tokenizer.from_file(path).encode("aq a ##b", add_special_tokens=False)
+    found = tokenizer.encode([b"aq a ##b"], ["a"])
+    assert list(found.ids) == expected.ids
+    # The first "aq" is one word of two pieces. In "##b", each "#" and the "b" are words.
+    assert list(found.word_starts) == [1, 0, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("most", [0, 1, 150, (1 << 32) - 1, 1 << 32, (1 << 33) - 1, (1 << 63) - 1])
+def test_the_longest_word_may_be_any_number_of_the_library(most, tmp_path):
+    kernel, library = both(changed("model.max_input_chars_per_word", most), tmp_path)
+    data = f"a {'a' * 150} {'a' * 151} bc".encode()
+    assert plain(kernel.encode([data], ["a"])) == plain(library.encode([data], ["a"]))
+
+
 def test_a_byte_that_is_not_utf8_is_named(tmp_path):
     kernel, _ = both(make_json(LETTERS), tmp_path)
     with pytest.raises(InputError, match=r"^b: line 2: byte 0xff "):
@@ -230,6 +252,8 @@ def changed(path: str, to: Any) -> dict[str, Any]:
         (changed("normalizer.clean_text", False), " ", "its normalizer does not clean the text"),
         (changed("pre_tokenizer", {"type": "Whitespace"}), " ", "its pre_tokenizer is not BertPreTokenizer"),
         (changed("model.continuing_subword_prefix", "@"), " ", "its pieces do not begin with ##"),
+        (changed("model.continuing_subword_prefix", "#"), " ", "its pieces do not begin with ##"),
+        (changed("model.continuing_subword_prefix", ""), " ", "its pieces do not begin with ##"),
         (changed("added_tokens.0.normalized", True), " ", "an added token is looked for in normalised text"),
         (changed("added_tokens.0.content", "a b"), " ", "an added token is empty or holds white space"),
         (

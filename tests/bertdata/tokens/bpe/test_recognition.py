@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tokenizers import Tokenizer
 
 from bertdata.tokens.bpe.recognition import recognise_byte_bpe
 from bertdata.tokens.bpe.settings import ByteBpe
+from bertdata.tokens.json_document import parse_tokenizer_json
 from tests.support.byte_bpe import PRE_TOKENIZERS, ROBERTA, added, byte_bpe, byte_level, sequence, split
 
 SIZE = len(byte_bpe()["model"]["vocab"])
@@ -63,6 +65,9 @@ def of_split(**changes: Any) -> dict[str, Any]:
     return steps
 
 
+WITH_UNKNOWN_PARTS = byte_bpe()["model"]["vocab"] | {"\u3042b": SIZE, "b\u3042": SIZE + 1}
+"""A vocabulary with the results of two merges, but not with their part \u3042."""
+
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "another model": ({"type": "Unigram"}, "its model is Unigram"),
     "byte_fallback": ({"byte_fallback": True}, "its model has byte_fallback"),
@@ -96,6 +101,14 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         {"merges": [["a", "\u3042"]]},
         "its merge a \u3042 names a token that its vocabulary lacks",
     ),
+    "a merge whose first part is unknown": (
+        {"vocab": WITH_UNKNOWN_PARTS, "merges": [["\u3042", "b"]]},
+        "its merge \u3042 b names a token that its vocabulary lacks",
+    ),
+    "a merge whose second part is unknown": (
+        {"vocab": WITH_UNKNOWN_PARTS, "merges": [["b", "\u3042"]]},
+        "its merge b \u3042 names a token that its vocabulary lacks",
+    ),
     "a byte without token": ({"vocab": {"a": 0, "b": 1}}, "its vocabulary lacks some of the 256 bytes"),
     "an id of two tokens": ({"vocab": {"a": 0, "b": 0}}, "two of its tokens have one id"),
     "an odd id": ({"vocab": {"a": -1}}, "its model is not as the library saves it"),
@@ -113,6 +126,9 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a damaged part": ({"pre_tokenizer": {"types": 1}}, "its pre_tokenizer is not as the library saves it"),
     "merges of three": ({"merges": ["a b c"]}, "its model is not as the library saves it"),
+    "a list of three as merge": ({"merges": [["a", "b", "c"]]}, "its model is not as the library saves it"),
+    "an object as merge": ({"merges": [{"a": 0, "b": 1}]}, "its model is not as the library saves it"),
+    "a number in a merge": ({"merges": [["a", 1]]}, "its model is not as the library saves it"),
 }
 
 
@@ -120,6 +136,28 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_is_not_known_is_said(case):
     changes, reason = CASES[case]
     assert recognise_byte_bpe(byte_bpe(**changes)) == reason
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "merge" in case])
+def test_the_library_refuses_these_merges_too(case):
+    with pytest.raises(
+        Exception, match="out of vocabulary|did not match any variant|Merges text file invalid"
+    ):
+        Tokenizer.from_str(json.dumps(byte_bpe(**CASES[case][0])))
+
+
+@pytest.mark.parametrize(
+    "key", ["version", "truncation", "padding", "normalizer", "post_processor", "decoder", "added_tokens"]
+)
+def test_a_part_that_is_left_out_means_what_it_means_to_the_library(key):
+    whole = byte_bpe(added_tokens=[])
+    parsed = {name: part for name, part in whole.items() if name != key}
+    texts = ["The keeper's lamp", " wasn't lit <mask>"]
+    libraries = [Tokenizer.from_str(json.dumps(value)) for value in (parsed, whole)]
+    encodings = [[library.encode(text).ids for text in texts] for library in libraries]
+    assert encodings[0] == encodings[1]
+    found = known(parse_tokenizer_json(json.dumps(parsed).encode(), "made"))
+    assert asdict(found) == asdict(known(whole))
 
 
 def test_one_text_in_composed_and_decomposed_form_is_two_tokens_of_one_text():

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from bertdata.errors import MissingInputError, VocabularyError
+from bertdata.tokens.bpe.settings import make_byte_alphabet
 from bertdata.tokens.files import TokenizerJson, VocabularyFile
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
 from bertdata.tokens.tokenizer_json import find_model_tokenizer, find_tokenizer_json, read_tokenizer_bytes
 from tests.soak.tokenizer_fuzz import DIFFERS, compare_directory, run_cases
+from tests.support.byte_bpe import byte_bpe
 from tests.support.model_directories import COVID, IDS, WORDS, bert_json, german_directory, write_json
 
 
@@ -138,8 +140,6 @@ def test_a_class_without_its_files_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_byte_level_bpe_of_two_files_is_read(tmp_path: Path) -> None:
-    from bertdata.tokens.bpe.settings import make_byte_alphabet
-
     vocabulary = {unit: number for number, unit in enumerate(make_byte_alphabet())} | {
         "Ġa": 256,
         "<mask>": 257,
@@ -151,6 +151,28 @@ def test_a_byte_level_bpe_of_two_files_is_read(tmp_path: Path) -> None:
     # No merge makes "Ġlamp": transformers' class does not take a word of the vocabulary without its merges.
     ids = tokenizer_of(find_tokenizer_json(str(tmp_path), {})).encode_each(["b a<mask> lamp"]).ids
     assert list(ids) == [vocabulary["b"], 256, 257, *(vocabulary[unit] for unit in "Ġlamp")]
+
+
+@pytest.mark.parametrize("has_json", [False, True])
+@pytest.mark.parametrize("name", ["RobertaTokenizer", "GPT2Tokenizer"])
+def test_a_byte_level_class_merges_a_word_that_is_a_token_itself(
+    name: str, has_json: bool, tmp_path: Path
+) -> None:
+    """No merges lead to "ab". Only a model with ignore_merges gives its id, and these classes have none."""
+    transformers = pytest.importorskip("transformers")
+    units = [*make_byte_alphabet(), "<s>", "<pad>", "</s>", "<unk>", "<mask>", "<|endoftext|>", "Ġa", "ab"]
+    vocabulary = {unit: number for number, unit in enumerate(units)}
+    write_json(tmp_path / "tokenizer_config.json", {"tokenizer_class": name})
+    if has_json:
+        value = byte_bpe(vocab=vocabulary, merges=[["Ġ", "a"]], ignore_merges=True, added_tokens=[])
+        write_json(tmp_path / "tokenizer.json", value)
+    else:
+        write_json(tmp_path / "vocab.json", vocabulary)
+        (tmp_path / "merges.txt").write_text("#version: 0.2\nĠ a\n")
+    expected = transformers.AutoTokenizer.from_pretrained(tmp_path)("ab a", add_special_tokens=False)
+    file = find_tokenizer_json(str(tmp_path), {})
+    assert list(tokenizer_of(file).encode_each(["ab a"]).ids) == expected.input_ids
+    assert expected.input_ids == [vocabulary[unit] for unit in ("a", "b", "Ġa")]
 
 
 def test_directories_drawn_at_random_are_read_as_autotokenizer_reads_them() -> None:

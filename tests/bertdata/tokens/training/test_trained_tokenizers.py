@@ -2,17 +2,18 @@
 
 import json
 import os
+import pty
 import random
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bertdata.tokens.load import load_tokenizer
-from bertdata.tokens.training.special_tokens import KINDS, Kind, number_special_tokens
-from bertdata.tokens.training.texts import TextFiles
-from bertdata.tokens.training.train import train_tokenizer
+from bertdata.tokens.training.special_tokens import KINDS
 from bertdata.unicode.tables import load_bert_normalizer_differences
 from schemas import load_schema
 from schemas.faults import first_fault
@@ -57,30 +58,6 @@ def test_a_tokenizer_is_the_same_in_every_process(kind: str, corpus: list[Path],
         outcome = finish(start("train-vocab", *corpus, *flags, environment=environment))
         assert (outcome.status, outcome.out) == (0, f"{path}: 1200 tokens\n")
     assert len({path.read_bytes() for path in paths}) == 1
-
-
-@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
-def test_the_library_shows_no_progress_of_its_own_on_a_terminal(
-    kind: Kind, corpus: list[Path], capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The command line has a progress bar itself."""
-    controller, terminal = os.openpty()
-    os.set_blocking(controller, False)
-    kept = os.dup(2)
-    with capfd.disabled():
-        os.dup2(terminal, 2)
-        try:
-            assert os.isatty(2)
-            special = number_special_tokens(kind)
-            train_tokenizer(
-                TextFiles([str(corpus[0])]), kind=kind, size=900, lower_case=True, special=special
-            )
-        finally:
-            os.dup2(kept, 2)
-    with pytest.raises(BlockingIOError):
-        print(os.read(controller, 1000))
-    for descriptor in (kept, controller, terminal):
-        os.close(descriptor)
 
 
 @KIND
@@ -320,6 +297,40 @@ def test_a_long_training_tells_what_it_reads_and_learns_from(
         "read 1995 of 1995 bytes",
         "learning from 570 words, 6 of them distinct",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("wordpiece", "vocab.txt"), *((kind, "t.json") for kind in KINDS)]
+)
+def test_the_libraries_write_nothing_to_a_terminal(
+    kind: str, name: str, bertdata: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program shows its own progress. Here it goes to the captured ``sys.stderr``."""
+    if kind == "unigram":
+        pytest.importorskip("sentencepiece")
+    (tmp_path / "text").write_text("a cat sat on the mat\n" * 95)
+    flags = ("--output", tmp_path / name, "--kind", kind, "--size", "270" if kind == "bpe" else "22")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with terminal_as_stderr() as terminal:
+        assert bertdata("train-vocab", tmp_path / "text", *flags).status == 0
+        os.write(2, b"The end")
+    assert os.read(terminal, 4096) == b"The end"
+    os.close(terminal)
+
+
+@contextmanager
+def terminal_as_stderr() -> Iterator[int]:
+    """Make a terminal the process's standard error in a block of code. Gives the file to read from."""
+    terminal, end = pty.openpty()
+    os.set_blocking(end, False)  # nothing is read during the block, so a full terminal must not stop it
+    kept = os.dup(2)
+    os.dup2(end, 2)
+    try:
+        yield terminal
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(end)
 
 
 @pytest.mark.parametrize("package", ["tokenizers", "sentencepiece"])
