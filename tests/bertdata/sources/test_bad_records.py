@@ -252,15 +252,16 @@ def test_damaged_files_are_one_error_and_never_another_text(name: str, damage: s
         assert not (tmp_path / "out" / "manifest.json").exists()
 
 
-BOMB = b"a" * (3 << 26)
-BOMBS = {
-    "a.jsonl": b'{"text": "A b."}\n{"text": "' + BOMB + b'"}\n{"text": "Good."}\n',
-    "b.jsonl": b'{"text": "A b."}\n{"text": "' + BOMB,
-    "a.csv": b'text\nA b.\n"' + BOMB + b'"\nGood.\n',
-    "b.csv": b'text\nA b.\n"' + b"a good row\n" * (1 << 17) + b'"\nGood.\n',
-    "c.csv": b"text\nA b.\n" + BOMB + b"\nGood.\n",
-    "a.txt": b"A b.\n\n" + BOMB + b"\n\nGood.\n",
-    "b.txt": b"A b.\n\n" + b"a b\n" * (1 << 20) + b"\n\nGood.\n",
+# The pieces of each file, as a text and how often it is repeated: a file has up to 200 MB.
+BOMB = (b"a", 3 << 26)
+BOMBS: dict[str, tuple[tuple[bytes, int], ...]] = {
+    "a.jsonl": ((b'{"text": "A b."}\n{"text": "', 1), BOMB, (b'"}\n{"text": "Good."}\n', 1)),
+    "b.jsonl": ((b'{"text": "A b."}\n{"text": "', 1), BOMB),
+    "a.csv": ((b'text\nA b.\n"', 1), BOMB, (b'"\nGood.\n', 1)),
+    "b.csv": ((b'text\nA b.\n"', 1), (b"a good row\n", 1 << 17), (b'"\nGood.\n', 1)),
+    "c.csv": ((b"text\nA b.\n", 1), BOMB, (b"\nGood.\n", 1)),
+    "a.txt": ((b"A b.\n\n", 1), BOMB, (b"\n\nGood.\n", 1)),
+    "b.txt": ((b"A b.\n\n", 1), (b"a b\n", 1 << 20), (b"\n\nGood.\n", 1)),
 }
 
 
@@ -284,7 +285,7 @@ def test_a_compressed_bomb_fills_no_memory(
 ) -> None:
     pytest.importorskip("zstandard")
     monkeypatch.setattr(plain_text, "PIECE_BYTES", 1 << 16)
-    data = pack(BOMBS[name])
+    data = pack(b"".join(piece * count for piece, count in BOMBS[name]))
     assert len(data) < 1 << 18
     path, kind = tmp_path / name, "blocks" if name.endswith(".txt") else None
     path.write_bytes(data)
