@@ -212,9 +212,9 @@ def divide() -> None:
         mark(f"update {self.state.step + 1}")
         return update(self, *values)
 
-    def marked_save(self: Training) -> None:
+    def marked_save(self: Training, *values: Any) -> None:
         mark("checkpoint")
-        save(self)
+        save(self, *values)
 
     def marked_measure(self: Evaluation, *values: Any, **named: Any) -> Any:
         mark("evaluation")

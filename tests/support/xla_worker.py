@@ -60,7 +60,7 @@ def record_torch() -> None:
     """Record PyTorch's operations among the device's calls."""
     before(Training, "update", lambda self, _: mark(f"update {self.state.step + 1}"))
     before(Evaluation, "measure", lambda self, _: mark("evaluation"))
-    before(Training, "save", lambda self: mark("checkpoint"))
+    before(Training, "save", lambda self, *_: mark("checkpoint"))
     before(BertForPreTraining, "forward", lambda self, _: call("forward", training=self.training))
     before(torch.Tensor, "backward", lambda self: call("backward"))
 
