@@ -154,10 +154,9 @@ def test_without_a_cache_each_worker_reads_and_is_told_of_it(training_set, tmp_p
     url = f"slow://{training_set}"
     run = start_workers("torchrun", 2, *words(None, tmp_path / "run", *SHORT, f"--train-data={url}"))
     assert run.status == 0, run.err
-    advice = (
-        f"{url}: each of the 2 workers of this machine downloads the files that it reads; with --cache-dir"
-    )
-    assert run.err.count(advice) == 1
+    said = f"{url}: each of the 2 workers of this machine downloads the files that it reads, up to "
+    assert run.err.count(said) == 1
+    assert " at the same time; with --cache-dir DIR, the machine downloads each file once\n" in run.err
     assert min(count_shard_reads(store_log).values()) >= 2
 
 
