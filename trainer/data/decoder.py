@@ -306,7 +306,11 @@ class ChunkReader:
                 self._close_file()
                 self._chunks, self._next = self._open_chunks(), 0
             while chunk not in self._kept:
-                self._kept[self._next] = next(self._chunks)
+                try:
+                    self._kept[self._next] = next(self._chunks)
+                except BaseException:
+                    self._close_file()  # another thread that takes a later chunk must meet the same error
+                    raise
                 self._next += 1
                 for old in [one for one in self._kept if one <= self._next - 1 - _KEPT_CHUNKS]:
                     if old not in self._requested and old != chunk:

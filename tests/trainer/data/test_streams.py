@@ -28,6 +28,7 @@ from bertdata.shards.tfrecord import TFRecordWriter
 from tests.support.launching import ROOT
 from tests.support.padded_examples import PaddedForm
 from trainer.data import file_checks
+from trainer.data.decoder import ChunkReader
 from trainer.data.examples import Rows
 from trainer.data.file_checks import ChecksEnded, FileChecks
 from trainer.data.generated import GeneratedData, generate_data
@@ -491,3 +492,18 @@ def test_a_limit_that_cannot_be_raised_names_what_helps(tmp_path, monkeypatch):
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (100, 200))
     with pytest.raises(SettingsError, match=r"allowed are 200; raise ulimit -Hn, or .* --open-files 8"):
         Loader(Rows(data), form=PaddedForm(), batch_size=2, open_files=10, chunk_rows=64)
+
+
+def test_every_chunk_behind_damage_raises_its_error():
+    """Threads take several chunks at once, and the error of any of them may be the one that ends the run."""
+
+    def read_damaged():
+        yield "chunk 0"
+        raise ShardError("part-6: record 40: is damaged")
+
+    reader = ChunkReader(read_damaged)
+    assert reader.take(0) == "chunk 0"
+    for chunk in (1, 2, 1):
+        with pytest.raises(ShardError, match="record 40"):
+            reader.take(chunk)
+    assert reader.take(0) == "chunk 0"
