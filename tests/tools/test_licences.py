@@ -23,7 +23,7 @@ STATED_ELSEWHERE = {
 }
 """Packages whose metadata say nothing, with the licence in their source."""
 OF_CUDA = ("nvidia-", "cuda-")
-"""Names of the packages that the CUDA build of PyTorch brings along begin so. Their licences are NVIDIA's own."""
+"""Beginnings of the names of packages that PyTorch's CUDA build brings along, under NVIDIA's own licences."""
 COPYLEFT = {"wikiextractor": {"wiki", "all", "dev"}}
 """Packages whose licence asks something of programs that use them, and the extras that install them."""
 OTHER_NAMES = {"3-Clause BSD": "BSD", "Apache 2.0": "Apache", "The Unlicense": "Unlicense"}
