@@ -79,7 +79,8 @@ def _open(path: str) -> Iterator[tuple[Any, Iterator[Any]]]:
                 else _open_stream_format(head, unpacked, pyarrow) as opened
             ):
                 yield opened
-        except (pyarrow.ArrowException, OSError, EOFError, MemoryError) as error:
+        # UnicodeDecodeError: the name of a column is not UTF-8
+        except (pyarrow.ArrowException, OSError, EOFError, MemoryError, UnicodeDecodeError) as error:
             first = str(error).partition("\n")[0]
             raise InputError(f"{path}: is damaged Arrow data: {first}; fetch or make it again") from None
 

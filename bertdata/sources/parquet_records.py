@@ -235,6 +235,6 @@ def _translate_errors(path: str, place: str = "") -> Iterator[None]:
 
     try:
         yield
-    except (ArrowException, OSError, MemoryError) as error:
+    except (ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:  # the last: a column's name
         first = str(error).partition("\n")[0]
         raise InputError(f"{path}: {place}is damaged Parquet: {first}; fetch or make it again") from None

@@ -62,6 +62,10 @@ class LoggedRun:
     seconds: float | None = None
 
 
+_MOST_SECONDS = 1e12
+"""Largest time since 1970 that a line may have, in seconds. It is in the year 33,658."""
+
+
 def read_dllogger(path: str) -> LoggedRun:
     """Read a file of NVIDIA's dllogger. Incomplete lines and lines of other programs are skipped."""
     found = LoggedRun()
@@ -71,7 +75,9 @@ def read_dllogger(path: str) -> LoggedRun:
         if (record := _parse_record(line)) is None:
             continue
         with suppress(KeyError, TypeError, ValueError):
-            times.append(float(record["timestamp"]))
+            seconds = float(record["timestamp"])
+            if abs(seconds) < _MOST_SECONDS:  # not NaN, whose comparison is false
+                times.append(seconds)
         step, data = record.get("step"), record["data"]
         if step == "PARAMETER" and "start_point" in data:
             found.starts.append(data)

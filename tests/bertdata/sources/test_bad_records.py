@@ -311,6 +311,16 @@ def test_texts_that_are_no_utf8_in_a_table_with_a_long_text_are_named(tmp_path: 
     assert (counts.articles, counts.too_long, counts.malformed) == (1, 1, 1)
 
 
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+@pytest.mark.parametrize("flags", [{}, {"text_field": "text"}], ids=["found", "given"])
+def test_a_column_whose_name_is_no_utf8_is_damage(name: str, flags: dict[str, str], tmp_path: Path) -> None:
+    data = as_arrow(["A b.", "Good."]) if "arrow" in name else as_parquet(["A b.", "Good."])
+    (tmp_path / name).write_bytes(data.replace(b"text", b"t\xf4xt"))
+    with pytest.raises(InputError, match=rf"{name}: .*is damaged "):
+        make(tmp_path / name, tmp_path / "out", **flags)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.parquet.gz"])
 def test_a_long_row_is_left_out_of_tables(name: str, tmp_path: Path) -> None:
     documents = ["A b.", "a" * (1 << 20), "Good."]

@@ -6,6 +6,7 @@ import pytest
 
 from bertdata.errors import InputError, MissingInputError
 from tests.support.recorded_runs import make_run
+from trainer.logs.foreign_logs import read_dllogger
 from trainer.logs.recorded_run import read_run
 
 
@@ -140,6 +141,14 @@ def test_a_run_without_tables_is_read_from_its_dllogger(tmp_path):
         assert phase.points(phase.training, "lr")[0] == [*range(1, 9)]
         assert phase.points(phase.training, "loss")[1] == [8 / step for step in range(1, 9)]
         assert phase.points(phase.evaluations, "masked_lm_loss") == ([4, 8], [6.0, 6.0])
+
+
+@pytest.mark.parametrize("time", ["NaN", "Infinity", "-1e308", '"soon"'])
+def test_a_line_of_dllogger_without_a_time_counts_no_time(tmp_path, time):
+    line = 'DLLL {{"timestamp": {}, "step": [1, {}], "data": {{"step_loss": 2.5}}}}\n'
+    lines = (line.format(100, 1), line.format(time, 2), line.format(130, 3))
+    (tmp_path / "dllogger.json").write_text("".join(lines), encoding="utf-8")
+    assert read_dllogger(str(tmp_path / "dllogger.json")).seconds == 30
 
 
 def test_the_log_of_the_trainer_of_hugging_face_is_read(tmp_path):

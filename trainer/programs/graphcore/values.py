@@ -18,10 +18,12 @@ _OWN_COPIES = Path(__file__).parent / "configs"
 
 
 _NUMBER = {"type": ["number", "null", "array"], "items": {"type": "number"}}
+_GIVEN_NUMBER = {"type": ["number", "array"], "items": {"type": "number"}}
 _FILE_VALUES: dict[str, dict[str, Any]] = {
     "precision": {"type": ["number", "string"]},  # for any text, the program uses 16 bits
     "hidden_act": {"type": ["string", "null"]},  # on the command line, the program expects a number here
     "weight_decay": {"type": "number"},
+    "pipeline_depth": {"type": "integer"},
     "decay_steps": {"type": ["integer", "null"]},
     "decay_rate": {"type": ["number", "null"]},
     "lr_schedule_by_step": {
@@ -57,7 +59,12 @@ def merge_values(
             found = read_object(path)
     known = {flag.name: flag for flag in flags.table}
     check_names(found, {*known, *used, *idle}, f"{path}: ")
-    numbers = {name: _NUMBER for name, flag in known.items() if flag.kind in (int, float)}
+    # JSON's null is the default of some numbers. With the others, the program would compute.
+    numbers = {
+        name: _NUMBER if flags.values.get(name) is None else _GIVEN_NUMBER
+        for name, flag in known.items()
+        if flag.kind in (int, float)
+    }
     check_values(found, {**numbers, **_FILE_VALUES}, f"{path}: ")
     without = sorted(name for name in found if name in idle or (name in known and known[name].idle))
     if without:
