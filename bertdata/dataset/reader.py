@@ -48,8 +48,8 @@ _ROWS = 4096
 _BLOCK_BYTES = 1 << 20
 
 
-class DatasetFile(NamedTuple):
-    """A file of a dataset, which may be remote.
+class ShardFile(NamedTuple):
+    """A file of a shard, with its examples or their lengths. It may be remote.
 
     bytes: size of the file. None if it is not known.
     md5: md5 in the manifest. None if no manifest lists the file.
@@ -83,22 +83,22 @@ class Shard:
     checked: tuple[int, ...] | None = None
 
     @property
-    def file(self) -> DatasetFile:
+    def file(self) -> ShardFile:
         """The file with the examples."""
-        return DatasetFile(self.path, self.bytes, self.md5)
+        return ShardFile(self.path, self.bytes, self.md5)
 
     @property
-    def lengths_file(self) -> DatasetFile | None:
+    def lengths_file(self) -> ShardFile | None:
         """The file with the lengths of the examples. None if there is no such file."""
         if self.lengths_md5 is None:
             return None
-        return DatasetFile(self.lengths_path, ITEM_BYTES * self.examples, self.lengths_md5)
+        return ShardFile(self.lengths_path, ITEM_BYTES * self.examples, self.lengths_md5)
 
 
 class FileCopies(Protocol):
     """Interface of an object that keeps copies of remote files on this machine, such as a cache."""
 
-    def open_copy(self, file: DatasetFile) -> AbstractContextManager[BinaryIO | None]:
+    def open_copy(self, file: ShardFile) -> AbstractContextManager[BinaryIO | None]:
         """Return a context manager that opens the copy of a remote file. The md5 of the copy was checked.
 
         It gives None if there is no copy and none can be made. The file is then read from its path.
@@ -341,7 +341,7 @@ class OpenedDataset:
         with self._open_original(shard) as file:
             yield file
 
-    def _open_copy(self, file: DatasetFile) -> AbstractContextManager[BinaryIO | None]:
+    def _open_copy(self, file: ShardFile) -> AbstractContextManager[BinaryIO | None]:
         """Return a context manager that opens the copy of a file on this machine, or gives None."""
         if self.copies is None or not storage.is_remote(file.path):
             return nullcontext()

@@ -435,7 +435,7 @@ class Dealer:
 
     @cached_property
     def _offsets_of_updates(self) -> Array:
-        """What ``find_offsets`` returns, which would be slow to compute for each batch."""
+        """The result of ``find_offsets``, which would be slow to compute for each batch."""
         found: Array = np.arange(self.updates)[:, np.newaxis, np.newaxis] * self.update_rows + self.offsets
         return found
 

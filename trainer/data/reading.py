@@ -1,4 +1,4 @@
-"""How the files of a dataset are read: a few files at a time, each as a whole, or many streams in chunks.
+"""Ways to read the files of a dataset: a few files at a time, each as a whole, or many streams in chunks.
 
 ``trainer.data.order`` has the order of the examples for the first way, and ``trainer.data.streams`` for the
 second.
@@ -12,6 +12,7 @@ from trainer.data.order import hash_key
 
 _CHUNK_IDS = 2**20
 _MOST_CHUNK_ROWS = 2048
+_TURNS_OF_A_CHUNK = 512  # number of turns in which a stream provides the rows of a chunk
 _MOST_STREAMS = 512
 _MANY_FILES = 8  # if streams have more files than this, they end at nearly the same time in any case
 
@@ -27,9 +28,21 @@ class Reading(NamedTuple):
     open_files: int
     chunk_rows: int = 0
 
+    @property
+    def turn_rows(self) -> int:
+        """The number of rows that a stream provides in a turn."""
+        return max(1, self.chunk_rows // _TURNS_OF_A_CHUNK)
+
+    def describe_turns(self) -> str:
+        """Return a text for checkpoints about the turns of streams, or "" for whole files.
+
+        A position in streams with other turns belongs to another order.
+        """
+        return f", streams of {self.turn_rows} in a turn" if self.chunk_rows else ""
+
 
 WHOLE_FILES = Reading(8)
-"""How files are read if there are few, or if reading cannot be shared out."""
+"""Way to read few files, or files whose reading cannot be shared out."""
 
 
 def choose_reading(open_files: int | str, files: int, longest: int, *, is_shareable: bool) -> Reading:

@@ -45,7 +45,6 @@ from trainer.data.order import (
 )
 from trainer.data.reading import Chunks, Reading
 
-_TURNS_OF_A_CHUNK = 512  # number of turns in which a stream provides the rows of a chunk
 _MACHINE = 8  # number of neighbouring micro-batches that get neighbouring streams, as machines have 8 devices
 
 
@@ -60,7 +59,7 @@ class StreamOrder(Order):
     def __init__(self, files: Sequence[tuple[str, int]], *, seed: int, reading: Reading) -> None:
         super().__init__(files, seed=seed, open_files=reading.open_files)
         self.chunks = Chunks(reading.chunk_rows)
-        self._run = max(1, reading.chunk_rows // _TURNS_OF_A_CHUNK)
+        self._run = reading.turn_rows
         self._firsts = np.array([self.chunks.first_size(name, rows) if rows else 0 for name, rows in files])
         self._streams = lru_cache(maxsize=2)(self._divide_into_streams)
         self._chunk_permutation = lru_cache(maxsize=4 * self.queues)(self.permute_chunk)

@@ -42,6 +42,9 @@ _TRAINER_STATE: Mapping[str, Any] = {
 _RATES = ("runtime", "samples_per_second", "steps_per_second")
 
 
+_MOST_SECONDS = 1e12
+"""Largest time since 1970 that a line may have, in seconds. It is in the year 33,658."""
+
 LARGEST_STEP = 1 << 53
 """Largest number of an update that is accepted in a log. A larger number means that the log is damaged."""
 
@@ -60,10 +63,6 @@ class LoggedRun:
     starts: list[Mapping[str, Any]] = field(default_factory=list)
     events: dict[str, Any] = field(default_factory=dict)
     seconds: float | None = None
-
-
-_MOST_SECONDS = 1e12
-"""Largest time since 1970 that a line may have, in seconds. It is in the year 33,658."""
 
 
 def read_dllogger(path: str) -> LoggedRun:

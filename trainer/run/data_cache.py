@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 from tempfile import gettempdir
 from typing import NamedTuple
-
-import numpy as np
 
 from bertdata.errors import SettingsError, StorageError
 from trainer.data.cache.folder import find_free_bytes
@@ -26,29 +25,24 @@ class MachineReads(NamedTuple):
 
 
 def find_machine_copies(runtime: Runtime) -> list[int]:
-    """Return the numbers of the copies of the model that this machine's workers train. All workers call this.
-
-    The workers of a machine have consecutive ranks.
-    """
-    found = runtime.collective.gather([runtime.collective.local_rank, runtime.model_share.copy])
-    machines = list[set[int]]()
-    mine = 0
-    for rank, (local_rank, copy) in enumerate(found):
-        if local_rank == 0 or not machines:
-            machines.append(set())
-        machines[-1].add(copy)
-        if rank == runtime.collective.rank:
-            mine = len(machines) - 1
-    return sorted(machines[mine])
+    """Return the numbers of the copies of the model that this machine trains. All workers call this."""
+    return sorted({copy for (copy,) in _gather_on_machine(runtime, [runtime.model_share.copy])})
 
 
 def sum_over_machine(runtime: Runtime, values: Sequence[int]) -> list[int]:
     """Return the sums of some numbers over the workers of this machine. All workers call this."""
+    return [sum(column) for column in zip(*_gather_on_machine(runtime, values), strict=True)]
+
+
+def _gather_on_machine(runtime: Runtime, values: Sequence[int]) -> list[list[int]]:
+    """Return the values of each worker of this machine. All workers call this.
+
+    The workers of a machine have consecutive ranks.
+    """
     found = runtime.collective.gather([runtime.collective.local_rank, *values])
-    machine = np.cumsum([local_rank == 0 for local_rank, *_ in found])
-    here = machine == machine[runtime.collective.rank]
-    sums: list[int] = np.array(found)[here, 1:].sum(axis=0).tolist()
-    return sums
+    machines = list(accumulate(int(local_rank == 0) for local_rank, *_ in found))
+    here = machines[runtime.collective.rank]
+    return [own for machine, (_, *own) in zip(machines, found, strict=True) if machine == here]
 
 
 def check_temporary_room(at_once: AtOnce, advice: str) -> None:

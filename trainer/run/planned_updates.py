@@ -125,14 +125,14 @@ class PlannedUpdates:
 
     @cached_property
     def reading(self) -> Reading:
-        """How the files of the training data are read. With open_files auto, a run that resumes goes on as
-        its checkpoint says. All workers ask for this.
+        """The way in which the files of the training data are read. With open_files auto, a run that resumes
+        goes on as its checkpoint says. All workers ask for this.
         """
         return Reading(*self.runtime.on_rank_0(self._choose_reading))
 
     def _choose_reading(self) -> Reading:
         config, rows = self.runtime.config, self.rows
-        if (state := self._find_resumed_state()) is not None and config.data.open_files == "auto":
+        if (state := self._resumed_state) is not None and config.data.open_files == "auto":
             kept = Reading(state.open_files, state.chunk_rows)
             # Rows that cannot be divided into streams are another run's, which is refused later by name.
             if rows.is_shareable or not kept.chunk_rows:
@@ -141,8 +141,9 @@ class PlannedUpdates:
         longest = rows.layout.max_seq_length
         return choose_reading(config.data.open_files, files, longest, is_shareable=rows.is_shareable)
 
-    def _find_resumed_state(self) -> State | None:
-        """Return the state of the checkpoint from which this phase goes on, or None if it begins."""
+    @cached_property
+    def _resumed_state(self) -> State | None:
+        """The state of the checkpoint from which this phase goes on, or None. Only rank 0 asks for this."""
         config = self.runtime.config
         path = None if config.run.compile_only else find_resumed_checkpoint(config)
         state = None if path is None else read_state(path)
@@ -162,7 +163,7 @@ class PlannedUpdates:
                 runtime.log(f"{data.name}: is on a local disk, so --cache-dir has no effect")
             return
         advice = ""
-        if self.reading.chunk_rows and not runtime.on_rank_0(lambda: self._find_resumed_state() is not None):
+        if self.reading.chunk_rows and not runtime.on_rank_0(lambda: self._resumed_state is not None):
             advice = ", or --open-files 8, which reads fewer files at the same time"
         if not isinstance(data.copies, ShardCache):
             self._check_temporary_room(advice)

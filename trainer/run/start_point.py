@@ -60,7 +60,9 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     if (path := find_resumed_checkpoint(config)) is not None:
         state = read_state(path)
         if state.phase == fresh.phase:
-            check_fits(path, state, fresh, "data", "order", "seed", "open_files", "chunk_rows", "optimiser")
+            # With open_files auto, files are read as before, unless the rows have another order.
+            reading = () if config.data.open_files == "auto" else ("open_files", "chunk_rows")
+            check_fits(path, state, fresh, "data", *reading, "order", "seed", "optimiser")
             check_position(path, state, config)
             check_steps(path, state, config)
             return "resumed", str(path)

@@ -92,6 +92,7 @@ def _train_planned(planned: PlannedUpdates, data: OpenedDataset, shape: ModelCon
     runtime.on_machines(lambda: check_room_for_checkpoints(runtime, shape))
     runtime.log("building the model")
     order = planned.rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
+    order += planned.reading.describe_turns()
     longest = find_longest_feature(data) if config.is_finetuning else data.layout.max_seq_length
     # The state of a run at update 0. If the run continues a checkpoint, load_start replaces it.
     fresh = make_initial_state(

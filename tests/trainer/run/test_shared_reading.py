@@ -9,6 +9,7 @@ import fsspec
 import pytest
 
 from bertdata.io import storage
+from bertdata.lineages.run_state import compute_state_md5
 from tests.support.training_runs import losses, refuse, start_workers, tensors, words
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.reading import read_state
@@ -51,6 +52,7 @@ def test_many_files_are_streams_which_a_run_records_and_goes_on_with(trainer, ma
     assert trainer(*words(many, cut), "--resume").status == 0
     assert losses(cut) == losses(whole)
     assert tensors(cut, 10) == tensors(whole, 10)
+    refuse(trainer(*words(many, cut), "--resume", "--steps=12", "--bins=2", "--rows"), 1, "its order is ")
     # a number of open files means whole files, which is another order even for the same number
     for number in (12, 8):
         said = (
@@ -76,6 +78,21 @@ def test_a_run_of_whole_files_goes_on_with_them_without_a_flag(trainer, many, tm
     assert state_of(cut, 10).history == []
     assert losses(cut) == losses(whole)
     assert tensors(cut, 10) == tensors(whole, 10)
+
+
+def test_streams_with_other_turns_are_another_order(trainer, many, tmp_path):
+    """In a development version, a stream gave 32 rows in its turn, and its checkpoints do not say so."""
+    assert trainer(*words(many, tmp_path, "--steps-this-run=4")).status == 0
+    path = find_checkpoints(str(tmp_path))[4] / "state.json"
+    state = json.loads(path.read_text())
+    order, turns = state["order"].split(", streams of ")
+    assert turns == "4 in a turn"
+    state = {name: value for name, value in state.items() if name != "md5"} | {"order": order}
+    path.write_text(json.dumps({**state, "md5": compute_state_md5(state)}))
+    said = (
+        f"its order is {order}, this one's {order}, streams of 4 in a turn; its position belongs to another"
+    )
+    refuse(trainer(*words(many, tmp_path), "--resume"), 1, said)
 
 
 def test_a_phase_2_reads_its_own_data_as_they_need(trainer, many, tmp_path):

@@ -1,7 +1,7 @@
 """Converting checkpoints between this trainer's format and other programs'."""
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -11,15 +11,12 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor
 
-from bertdata import __version__
-from bertdata.dataset.companion_files import CARD_NAME
 from bertdata.errors import BertDataError, DatasetError, MissingInputError, SettingsError, StorageError
 from bertdata.io import storage
 from bertdata.io.outputs import refuse_input_as_output
 from bertdata.io.terminal import say_error
 from bertdata.io.whole_directory import open_directory
-from bertdata.lineages.documents import RecordDocuments
-from bertdata.lineages.exported_model import LINEAGE_NAME, make_export_record
+from bertdata.lineages.exported_model import LINEAGE_NAME
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, make_tokenizer_files
 from bertdata.tokens.load import vocabulary_of
@@ -28,13 +25,12 @@ from trainer.checkpoints.checkpoint import MOMENTS, STATE, WEIGHTS, make_initial
 from trainer.checkpoints.filling import match_moments, match_weights
 from trainer.checkpoints.formats.absent_parts import describe_changes
 from trainer.checkpoints.formats.config_file import BERT_EPSILON
-from trainer.checkpoints.formats.export_inputs import list_export_inputs
+from trainer.checkpoints.formats.conversion_record import make_conversion_record
 from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, set_special_token_ids
 from trainer.checkpoints.formats.kinds import WRITERS, is_recognised
 from trainer.checkpoints.formats.model_card import write_model_card
 from trainer.checkpoints.formats.tensorflow2 import write_tensors_and_graph
 from trainer.checkpoints.learned_task import make_learned_task_config, read_run_labels
-from trainer.checkpoints.records import add_checkpoint_record
 from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig
@@ -109,12 +105,14 @@ def convert(
     shape = checkpoint.expect_config()
     to = to or ("huggingface" if checkpoint.kind == OURS else OURS)
     make_record = partial(
-        _make_record,
+        make_conversion_record,
         checkpoint,
-        settings=_list_settings(checkpoint, to, kind=kind, moments=moments, lower_case=lower_case),
+        to,
+        kind=kind,
+        moments=moments,
+        lower_case=lower_case,
         vocab=vocab,
-        # A checkpoint of this trainer says itself what model it is, so the file is not read.
-        model_config=None if checkpoint.kind == OURS else model_config,
+        model_config=model_config,
         train_data=train_data,
     )
     # 3. If the target is a checkpoint of this trainer, add missing heads. The tokeniser may be missing.
@@ -161,55 +159,6 @@ def convert(
     return (
         f"{target}: {form}{describe_changes(checkpoint, to)}{_warn_of_bert_form(shape, to)}{unnamed}{lacks}"
     )
-
-
-def _list_settings(
-    checkpoint: Checkpoint, to: str, *, kind: str | None, moments: bool, lower_case: bool | None
-) -> dict[str, object]:
-    """Return the settings of a conversion for its record. The arguments are those of ``convert``."""
-    settings: dict[str, object] = {"to": to, "moments": moments, "task": checkpoint.task}
-    if kind is not None:  # a directory may hold weights of several formats
-        settings["from"] = kind
-    if lower_case is not None:  # it decides the files of the tokeniser
-        settings["lower_case"] = lower_case
-    return settings
-
-
-def _make_record(
-    checkpoint: Checkpoint,
-    *,
-    settings: Mapping[str, object],
-    vocab: str | None,
-    model_config: str | None,
-    train_data: str | None,
-) -> Callable[[str], bytes]:
-    """Return a function that makes the file lineage.json of the converted model, which says where it is from.
-
-    The function's argument is the directory with all other files of the model. A model card is not listed,
-    since its readers may edit it.
-
-    checkpoint: the checkpoint that is converted.
-    settings: settings of the conversion.
-    vocab, model_config, train_data: arguments of ``convert``, or None for those that were not used.
-    """
-    documents = RecordDocuments()
-    source = add_checkpoint_record(checkpoint.path, documents, checkpoint.kind)
-    inputs = list(
-        list_export_inputs(documents, vocab=vocab, model_config=model_config, train_data=train_data)
-    )
-
-    def make_record(directory: str) -> bytes:
-        return make_export_record(
-            directory,
-            [name for name in storage.list_files(directory) if name not in (LINEAGE_NAME, CARD_NAME)],
-            settings=settings,
-            versions={"bertdata": __version__, "torch": torch.__version__},
-            source=source,
-            documents=documents,
-            inputs=inputs,
-        )
-
-    return make_record
 
 
 def _find_available_tokenizer(

@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from bertdata.dataset.check import refuse_changed
-from bertdata.dataset.reader import DatasetFile, Shard
+from bertdata.dataset.reader import Shard, ShardFile
 from bertdata.errors import SettingsError, ShardError, StorageError
 from bertdata.examples.columns import Array
 from bertdata.io import storage
@@ -139,7 +139,7 @@ class ShardCache:
             os.close(descriptor)
 
     @contextmanager
-    def open_copy(self, file: DatasetFile) -> Iterator[BinaryIO | None]:
+    def open_copy(self, file: ShardFile) -> Iterator[BinaryIO | None]:
         """Open the copy of a remote file, which is fetched first if no worker of this machine has fetched it.
 
         Gives None if the cache has no room for it.
@@ -153,7 +153,7 @@ class ShardCache:
             yield copy
 
     def hold(
-        self, file: DatasetFile, *, before: int | None = None, is_stopped: Callable[[], bool] = lambda: False
+        self, file: ShardFile, *, before: int | None = None, is_stopped: Callable[[], bool] = lambda: False
     ) -> int | None:
         """Return a descriptor of a file's copy, with a lock that keeps the copy in the cache.
 
@@ -222,7 +222,7 @@ class ShardCache:
 
         return rank
 
-    def _fetch(self, file: DatasetFile, descriptor: int, is_stopped: Callable[[], bool]) -> int:
+    def _fetch(self, file: ShardFile, descriptor: int, is_stopped: Callable[[], bool]) -> int:
         """Download a file into the cache. Return its descriptor, with a lock that keeps the copy.
 
         ShardError if the md5 is wrong again after a second download. StorageError if the store does not
@@ -251,7 +251,7 @@ class ShardCache:
         return descriptor
 
     @staticmethod
-    def _download(file: DatasetFile, descriptor: int, is_stopped: Callable[[], bool]) -> tuple[str, int]:
+    def _download(file: ShardFile, descriptor: int, is_stopped: Callable[[], bool]) -> tuple[str, int]:
         """Copy a remote file into an open local file. Return its md5 and the number of its bytes."""
         md5, size = hashlib.md5(usedforsecurity=False), 0
         with storage.open_input(file.path) as source:
@@ -269,7 +269,7 @@ class ShardCache:
                     raise FetchingStopped
         return md5.hexdigest(), size
 
-    def _is_sound(self, file: DatasetFile, descriptor: int) -> bool:
+    def _is_sound(self, file: ShardFile, descriptor: int) -> bool:
         """Return True if a copy is what was fetched.
 
         Its md5 was checked when it came. A copy that an earlier run has left is read once more, because its
@@ -334,7 +334,7 @@ def _identify(descriptor: int) -> tuple[int, int, int]:
     return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
-def name_copies(files: Sequence[DatasetFile]) -> dict[str, str]:
+def name_copies(files: Sequence[ShardFile]) -> dict[str, str]:
     """Return the name of each remote file's copy, by the URL of the file.
 
     The name ends with the md5 in the manifest. Without a manifest, it ends with a digest of the URL and of
