@@ -65,10 +65,9 @@ def describe_undecodable(data: bytes, at: int, encoding: str) -> str:
     data: bytes as ``open_decoded`` gave them.
     at: position of the first byte that is not valid UTF-8.
     """
-    byte = data[at]
-    mark = data[at : at + 3].decode(errors="surrogatepass") if _is_mark(data[at : at + 3]) else ""
-    if encoding != UTF_8 and mark:
-        byte = ord(mark) - _FIRST_MARK
+    byte, mark = data[at], data[at : at + 3]
+    if encoding != UTF_8 and _is_mark(mark):
+        byte = ord(mark.decode(errors="surrogatepass")) - _FIRST_MARK
     return f"byte 0x{byte:02x} is not {'UTF-8' if encoding == UTF_8 else encoding}"
 
 
@@ -118,4 +117,4 @@ def _mark_undecodable(error: UnicodeError) -> tuple[str, int]:
 
 def _is_mark(data: bytes) -> bool:
     """Return True if the bytes are a mark, which UTF-8 would write as ed b0 80 to ed b3 bf."""
-    return len(data) == 3 and data[0] == 0xED and 0xB0 <= data[1] <= 0xB3
+    return len(data) == 3 and data[0] == 0xED and 0xB0 <= data[1] <= 0xB3 and 0x80 <= data[2] <= 0xBF

@@ -40,7 +40,7 @@ class GeneratedData(OpenedDataset):
     """
 
     seed: int
-    fill: float = 1.0
+    fill: float
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """Yield the shard's examples as NumPy columns."""

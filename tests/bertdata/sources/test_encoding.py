@@ -147,6 +147,19 @@ def test_an_error_about_bytes_that_are_not_utf8_names_the_flag(bertdata: Program
     assert (tmp_path / "out/part-00000.txt").read_text(encoding="utf-8") == "Bäume.\n\n"
 
 
+@pytest.mark.parametrize(
+    "ending", [b"\xed", b"\xed\xb1", b"\xed\xb1\xc6", b"\xed\xb1\x80", b"\xed\xb1A more"]
+)
+def test_half_a_surrogate_pair_at_the_end_of_a_file_is_one_line(
+    bertdata: Program, tmp_path: Path, ending: bytes
+) -> None:
+    """These bytes begin like the marks of undecodable bytes in other encodings."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"Text.\n" + ending)
+    failed = bertdata("segment", path, "--output", tmp_path / "out", "--sentences=none")
+    failed.assert_one_error(1, f"{path}: record 1: byte 0xed is not UTF-8; name its encoding, such as ")
+
+
 def test_a_file_that_is_already_utf8_is_told(bertdata: Program, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Bäume.\n", encoding="utf-8")
     (tmp_path / "b.txt").write_bytes("Bäume.\n".encode("cp1252"))

@@ -105,6 +105,21 @@ def test_only_the_last_few_of_a_phase_are_kept(tmp_path):
     assert list(find_checkpoints(str(tmp_path))) == [3, 4, 6, 7]
 
 
+def test_only_directories_with_a_number_are_checkpoints(tmp_path):
+    folder = tmp_path / "checkpoints"
+    for name in (
+        "step-00000003",
+        "step-123456789",
+        "step-x0000001",
+        "step-00000004.part",
+        "step-",
+        "epoch-1",
+    ):
+        (folder / name).mkdir(parents=True)
+    found = find_checkpoints(str(tmp_path))
+    assert found == {3: folder / "step-00000003", 123456789: folder / "step-123456789"}
+
+
 def test_saving_again_replaces(tmp_path):
     save(tmp_path)
     assert read_state(save(tmp_path, seed=8)).seed == 8

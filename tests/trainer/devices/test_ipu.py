@@ -38,6 +38,7 @@ from trainer.run.evaluation import Evaluation
 from trainer.run.strategies import find_strategy
 from trainer.run.training_state import Training
 from trainer.tasks.choice import find_task
+from trainer.tasks.task import Outcome
 from trainer.update import ipu_programs as programs
 from trainer.update.worker import Worker, hold_whole_model
 from trainer.workers.collective import Collective
@@ -249,6 +250,27 @@ def test_losses_are_those_of_a_processor(trainer, tmp_path, training_set, more):
     moments, wanted = (load(tensors(tmp_path / name, 4).get(MOMENTS, NOTHING)) for name in ("ipu", "cpu"))
     assert moments.keys() == wanted.keys()
     assert all(torch.allclose(moments[name], wanted[name], atol=1e-5) for name in wanted)
+
+
+@pytest.mark.parametrize(
+    ("reduction", "replicas", "workers", "divisor"),
+    [("mean", None, 2, 1), ("sum", None, 1, 1), ("sum", None, 2, 2), ("sum", 4, 2, 4), ("sum", 4, 1, 4)],
+)
+def test_poptorchs_sum_over_replicas_becomes_their_mean(reduction, replicas, workers, divisor):
+    """A worker has one replica, or its share of the configured ones."""
+    given = {} if replicas is None else {"replicas": replicas}
+    worker = SimpleNamespace(
+        config=Config.of(device="ipu", reduction_type=reduction, **given),
+        model=torch.nn.Module(),
+        task=SimpleNamespace(outcome=lambda model, batch: Outcome(torch.tensor(12.0), torch.zeros(2))),
+        collective=SimpleNamespace(size=workers),
+        device=SimpleNamespace(replicas=(replicas or workers) // workers),
+    )
+    identity = SimpleNamespace(identity_loss=lambda loss, reduction: loss)
+    program = programs.ModelWithLoss(identity, worker)
+    program.batch = SimpleNamespace(changed=lambda: None, tensors=dict)
+    loss, _ = program()
+    assert loss.item() == 12 / divisor
 
 
 @pytest.mark.parametrize("more", [[], ["--hidden-layers-per-stage=1", "--accumulation=5"]])

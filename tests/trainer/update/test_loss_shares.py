@@ -8,6 +8,7 @@ import torch
 from tests.support.flat import flatten
 from tests.support.small_models import make_batch
 from trainer.config.settings import Config
+from trainer.data.row_batches import RowBatch
 from trainer.update.loss_shares import compute_loss_divisors, count_sequences
 
 
@@ -61,3 +62,24 @@ def test_padding_of_a_packed_row_counts_as_a_sequence_as_in_modernbert():
     assert count_sequences(full, rows=1) == there
     assert count_sequences(batch.changed(longest=batch.tokens + 1), rows=1) == there + 1
     assert count_sequences(batch, rows=len(batch)) == there  # rows of one example each
+
+
+def test_each_padded_row_of_examples_packed_before_counts_one_sequence_more():
+    zeros = torch.zeros(3, 4, dtype=torch.int32)
+    rows = RowBatch(
+        input_ids=zeros,
+        token_type_ids=zeros,
+        attention_mask=torch.tensor([[1, 1, 2, 2], [1, 1, 1, 0], [1, 2, 0, 0]], dtype=torch.int32),
+        masked_lm_positions=zeros[:, :1],
+        masked_lm_ids=zeros[:, :1],
+        masked_lm_weights=torch.zeros(3, 1),
+        next_sentence_labels=torch.tensor([[0, 1], [1, -1], [0, 0]], dtype=torch.int32),
+        next_sentence_positions=torch.tensor([[0, 2], [0, 0], [0, 1]], dtype=torch.int32),
+    )
+    assert count_sequences(rows, rows=3) == 5 + 2
+    one_each = rows.changed(
+        attention_mask=rows.attention_mask.clamp(max=1),
+        next_sentence_labels=rows.next_sentence_labels[:, 0],
+        next_sentence_positions=None,
+    )
+    assert count_sequences(one_each, rows=3) == 3

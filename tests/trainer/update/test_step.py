@@ -13,6 +13,7 @@ from trainer.config.settings import Config
 from trainer.devices.clipping import clip_
 from trainer.devices.cpu import Cpu
 from trainer.devices.device import Device
+from trainer.devices.stepping_device import SteppingDevice
 from trainer.errors import NotFiniteError
 from trainer.update.make_step import make_optimiser_step
 from trainer.update.skipping import MOST_SKIPPED_IN_A_ROW
@@ -42,6 +43,16 @@ class Meta(Device):
 
     name = "meta"
     process_group = "gloo"
+
+
+class Recording(SteppingDevice):
+    """A device that records operations and has no fused kernels. Here they run on the processor at once."""
+
+    name = "cpu"
+    process_group = "gloo"
+
+    def after_backward(self) -> None:
+        """Nothing is recorded."""
 
 
 class Fixture:
@@ -161,6 +172,17 @@ def test_updates_after_a_skipped_one_are_those_of_a_run_without_it(kind):
     assert with_it.step.applied == without.step.applied == 2
 
 
+def test_skipped_updates_are_told_once():
+    made = Fixture(precision="fp16", init_loss_scale=1024.0)
+    for skipped, scale in [(2, 256), (1, 128), (0, 128), (3, 16)]:
+        for bad in [math.inf] * skipped + [None]:
+            made.take(bad=bad)
+        told = f"{skipped} of the last 5 updates skipped: a gradient was not finite"
+        wanted = f"{told}; the loss scale is now {scale}" if skipped else ""
+        assert made.step.describe_skipped(5) == wanted
+    assert made.step.read_skipped() == 6
+
+
 def test_in_fp32_nothing_is_skipped():
     made = Fixture()
     made.take(bad=math.nan)
@@ -233,6 +255,17 @@ def test_a_step_reads_no_value(kind, precision, optimiser):
     assert seen.counts
     assert not WAITS & set(seen.counts)
     assert seen.copies == 0
+
+
+@pytest.mark.parametrize("optimiser", ["adamw", "sgd", "lamb-nvidia"])
+def test_a_device_without_fused_kernels_gets_plain_operations(optimiser):
+    seen = {}
+    for kind in (Cpu, Plain, Recording):
+        made = Fixture(kind, optimiser=optimiser)
+        with Operations() as counted:
+            made.take()
+        seen[kind] = any(name.startswith("_fused") for name in counted.counts)
+    assert seen == {Cpu: True, Plain: False, Recording: False}
 
 
 def test_no_list_of_scalars_reaches_an_operation_on_lists():

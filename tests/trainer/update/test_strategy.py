@@ -1,18 +1,22 @@
 """The strategy of a run: the configured one, or the device's."""
 
 import pytest
+from torch import Tensor
 
 from bertdata.errors import SettingsError
+from tests.support.flat import flatten
+from tests.support.small_models import make_batch
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
+from trainer.data.order import draw_numbers
 from trainer.devices.cpu import Cpu
 from trainer.model.headed import BertForPreTraining
 from trainer.run.placing import check_strategy
 from trainer.run.strategies import find_strategy
 from trainer.tasks.pretraining import Pretraining
-from trainer.update.strategy import Strategy
+from trainer.update.strategy import Strategy, UpdateNumber, draw_part_seeds
 from trainer.update.worker import ModelShare, Worker
-from trainer.workers.collective import Collective
+from trainer.workers.collective import Collective, Stopping
 
 SHAPE = ModelConfig(vocab_size=100, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
 
@@ -40,6 +44,46 @@ def worker(kind: type[Cpu], **settings: object) -> Worker:
 @pytest.mark.parametrize("strategy", ["auto", "replicated"])
 def test_a_processor_holds_the_whole_model(strategy):
     assert isinstance(find_strategy(worker(Cpu, strategy=strategy)), Strategy)
+
+
+class Checks(Stopping):
+    """Notes before which micro-batches the run may stop, and whether an exchange follows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.exchanges: list[bool] = []
+
+    def check(self, *, exchanges: bool) -> None:
+        self.exchanges.append(exchanges)
+
+
+@pytest.mark.parametrize(("once", "wanted"), [(True, [False, False, True]), (False, [True, True, True])])
+def test_a_stop_counts_the_exchanges_of_an_update(once, wanted):
+    """After the last micro-batch, or after each with allreduce_post_accumulation = false."""
+    strategy = find_strategy(worker(Cpu, allreduce_post_accumulation=once))
+    strategy.worker.collective.stopping = checks = Checks()
+    strategy.update([[flatten(make_batch(seed)) for seed in range(3)]], 0.1, UpdateNumber(0, 0, 0))
+    assert checks.exchanges == wanted
+
+
+def test_the_optimiser_step_gets_the_gradients_of_all_weights(monkeypatch):
+    strategy = find_strategy(worker(Cpu))
+    found: list[Tensor] = []
+    monkeypatch.setattr(strategy.optimiser_step, "take", lambda given, *_: found.extend(given))
+    zero_grad = strategy.optimiser_step.optimiser.zero_grad
+    monkeypatch.setattr(strategy.optimiser_step.optimiser, "zero_grad", lambda: None)
+    strategy.update([[flatten(make_batch())]], 0.1, UpdateNumber(0, 0, 0))
+    wanted = [weight.grad for weight in strategy.worker.model.parameters()]
+    assert [gradient.data_ptr() for gradient in found] == [gradient.data_ptr() for gradient in wanted]
+    assert all(gradient.abs().sum() > 0 for gradient in found)
+    zero_grad()
+
+
+def test_a_seed_of_dropout_has_the_upper_63_bits_of_a_random_number():
+    """torch's generators take no more, as numbers without a sign."""
+    drawn = draw_numbers(4, 7, "dropout", 1, 30, 2)
+    seeds = draw_part_seeds(7, UpdateNumber(phase=1, update=30, seed_offset=130), 2, 4)
+    assert seeds == [int(number) // 2 for number in drawn]
 
 
 def test_a_strategy_that_is_not_the_devices_is_refused():

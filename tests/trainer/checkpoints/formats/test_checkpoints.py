@@ -175,6 +175,19 @@ def test_graphcores_pieces_of_the_word_embeddings_are_joined(checkpoints, tmp_pa
     assert not any("position_ids" in name or "split" in name for name in read.weights)
 
 
+def test_pieces_of_the_word_embeddings_with_rows_of_different_sizes_are_one_line(checkpoints, tmp_path):
+    tensors = listed(checkpoints, "pytorch_graphcore")
+    words = tensors.pop("bert.embeddings.word_embeddings.weight")
+    for number, piece in enumerate(words.split(50)):
+        piece = piece[:, :20] if number == 1 else piece
+        tensors[f"bert.embeddings.word_embeddings.split_embeddings.{number}.weight"] = piece.clone()
+    torch.save(tensors, tmp_path / "pytorch_model.bin")
+    first = r"\[\[50, 32\], \[50, 20\], \[50, 32\]\]"  # three of five
+    message = f"word_embeddings.weight is in pieces of shapes {first}, expected rows of one size"
+    with pytest.raises(DataError, match=message):
+        read_checkpoint(str(tmp_path), "graphcore")
+
+
 def test_gradient_accumulators_of_mlperfs_conversion_are_left_out(checkpoints, tmp_path):
     with write_bundle(str(tmp_path / "model.ckpt-0")) as bundle:
         for name, tensor in listed(checkpoints, "tf1_mlperf_with_gradient_accumulators").items():

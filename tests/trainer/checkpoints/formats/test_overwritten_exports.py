@@ -91,6 +91,22 @@ def test_a_url_has_the_files_of_the_directory(source, tmp_path, url, to):
         convert(str(source), url, to=to)
 
 
+def test_the_files_that_make_a_url_a_checkpoint_come_last(source, url, monkeypatch):
+    """A reader of the URL finds no checkpoint before all its weights are there."""
+    written: list[str] = []
+    upload = storage.upload_copy
+
+    def note_and_upload(path: str, target: str) -> None:
+        written.append(storage.get_base_name(target))
+        upload(path, target)
+
+    monkeypatch.setattr(storage, "upload_copy", note_and_upload)
+    convert(str(source), url, to="bertdata")
+    assert len(written) > 3
+    assert written[-2:] == ["state.json", "lineage.json"]
+    assert written[:-2] == sorted(written[:-2])
+
+
 @pytest.mark.parametrize("to", FORMS)
 @pytest.mark.parametrize("name", ["notes.txt", "inner/README.md"])
 def test_other_files_at_a_url_are_refused_and_nothing_there_changes(source, tmp_path, url, to, name):

@@ -120,6 +120,28 @@ def test_a_machine_needs_the_files_of_its_workers_streams(machines):
         assert (forecast.find_next(0)[unneeded] == NEVER).all()
 
 
+@given(
+    sizes=st.lists(st.integers(30, 90), min_size=12, max_size=30),
+    open_files=st.integers(2, 12),
+    rank=st.integers(0, 2),
+)
+def test_a_file_is_needed_if_a_sampled_place_near_it_reads_its_stream(sizes, open_files, rank):
+    """Near: between the last sampled place before the file and the first one after it."""
+    order = make_order(sizes, open_files, 8)
+    dealer = replace(stream_dealer(order, 3, rank), batch_size=1)
+    forecast = OrderForecast(order, Margins(0, 0), [dealer])
+    places = sorted({int(part * (order.examples - 1) / 15) for part in range(16)})
+    spans = order.list_spans(1)
+    for file, found in enumerate(forecast.find_needed(1).tolist()):
+        first, last = int(spans.firsts[file]), int(spans.lasts[file])
+        begin = max((place for place in places if place <= first), default=0)
+        end = min((place for place in places if place >= last), default=order.examples)
+        near = [place for place in places if begin <= place <= end]
+        assert found == any(
+            int(spans.queues[file]) in dealer.find_own_streams(Position(1, place)) for place in near
+        )
+
+
 def test_a_mixture_needs_the_files_of_each_source_in_its_own_order():
     files = [("a", 40), ("b", 50), ("c", 30), ("d", 30)]
     sources = [SourceShare(name="x", weight=3, shards=2), SourceShare(name="y", weight=1, shards=2)]
@@ -147,6 +169,15 @@ def _dealer(order: Order) -> Dealer:
         order=order, lengths=lambda file: np.zeros(0), by_lengths=False, world_size=1, rank=0,
         micro_batches=1, batch_size=1, seed=1, most_rows=1, ahead=1,
     )  # fmt: skip
+
+
+def test_the_margins_of_a_source_are_its_share_of_the_mixtures():
+    files = [("a", 40), ("b", 50), ("c", 30), ("d", 30)]
+    sources = [SourceShare(name="x", weight=3, shards=2), SourceShare(name="y", weight=1, shards=2)]
+    order = MixedOrder(files, sources=sources, seed=1, open_files=2)
+    parts = MixtureForecast(order, Margins(before=100, after=40))._parts
+    # 3/4 and 1/4; each source also has an example of each of its two files at hand
+    assert [one._margins for one in parts] == [Margins(77, 30), Margins(27, 10)]
 
 
 def test_margins_grow_with_windows_and_updates():

@@ -1,0 +1,32 @@
+"""Examples that are generated: the sizes that they may have."""
+
+import pytest
+
+from bertdata.errors import SettingsError
+from bertdata.records import ShardLayout
+from trainer.data.generated import generate_data
+
+
+@pytest.mark.parametrize("masks", [1, 30])
+def test_an_example_may_be_masked_whole_but_for_its_two_special_tokens(masks: int) -> None:
+    layout = ShardLayout(max_seq_length=32, max_predictions_per_seq=masks)
+    data = generate_data(layout, vocabulary_size=100, files=1, examples=4)
+    (batch,) = data.batches(data.shards[0])
+    assert batch.mask_ends.tolist() == [masks, 2 * masks, 3 * masks, 4 * masks]
+    positions = batch.positions.reshape(4, masks)
+    assert all(min(row) >= 1 and max(row) <= 30 and len(set(row)) == masks for row in positions.tolist())
+
+
+@pytest.mark.parametrize("masks", [0, 31])
+def test_other_numbers_of_masked_words_are_refused(masks: int) -> None:
+    layout = ShardLayout(max_seq_length=32, max_predictions_per_seq=masks)
+    message = rf"max_predictions_per_seq is {masks}, expected 1 to max_seq_length - 2 \(30\)"
+    with pytest.raises(SettingsError, match=message):
+        generate_data(layout, vocabulary_size=100)
+
+
+@pytest.mark.parametrize("fill", [0.0, 1.1])
+def test_other_fractions_of_the_length_are_refused(fill: float) -> None:
+    layout = ShardLayout(max_seq_length=32, max_predictions_per_seq=5)
+    with pytest.raises(SettingsError, match=rf"fill is {fill:g}, expected 0\.2 to 1"):
+        generate_data(layout, vocabulary_size=100, fill=fill)
