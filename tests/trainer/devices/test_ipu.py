@@ -37,8 +37,8 @@ from trainer.model.headed import BertForPreTraining
 from trainer.run.evaluation import Evaluation
 from trainer.run.strategies import find_strategy
 from trainer.run.training_state import Training
+from trainer.tasks import task as tasks
 from trainer.tasks.choice import find_task
-from trainer.tasks.task import Outcome
 from trainer.update import ipu_programs as programs
 from trainer.update.worker import Worker, hold_whole_model
 from trainer.workers.collective import Collective
@@ -262,7 +262,7 @@ def test_poptorchs_sum_over_replicas_becomes_their_mean(reduction, replicas, wor
     worker = SimpleNamespace(
         config=Config.of(device="ipu", reduction_type=reduction, **given),
         model=torch.nn.Module(),
-        task=SimpleNamespace(outcome=lambda model, batch: Outcome(torch.tensor(12.0), torch.zeros(2))),
+        task=SimpleNamespace(outcome=lambda model, batch: tasks.Outcome(torch.tensor(12.0), torch.zeros(2))),
         collective=SimpleNamespace(size=workers),
         device=SimpleNamespace(replicas=(replicas or workers) // workers),
     )
