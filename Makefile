@@ -105,7 +105,7 @@ pins: $(READY)
 
 # dist/: a source package, a wheel for each Python of this machine, tried in an environment of its own, and what is in it.
 wheels: $(READY)
-	$(BIN)/python -m pip install --quiet build cyclonedx-bom
+	$(BIN)/python -m pip install --quiet -c constraints.txt build cyclonedx-bom
 	bash tools/wheels.sh $(CURDIR)/$(BIN)/python
 
 # Peers that only benchmarks need. --no-deps: their requirements are installed, TensorFlow as tensorflow-cpu.

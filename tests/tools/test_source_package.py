@@ -59,6 +59,15 @@ def test_the_worker_image_is_of_the_tested_beam_and_python() -> None:
     assert not re.search("^(ENTRYPOINT|CMD)", DOCKERFILE, re.MULTILINE), "Beam's own starts the worker"
 
 
+def test_all_that_the_worker_image_installs_is_of_a_pinned_version() -> None:
+    steps = re.split(r"^RUN |&&", DOCKERFILE.replace("\\\n", ""), flags=re.MULTILINE)
+    installing = [step for step in steps if re.search(r"pip (install|wheel) ", step)]
+    assert len(installing) == 3
+    assert all(re.search(r"--constraint /tmp/|PIP_CONSTRAINT=", step) for step in installing)
+    pinned = re.findall("^([^= ]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    assert {"apache-beam", "cyclonedx-bom", "gcsfs", "h5py", "setuptools", "pybind11"} <= set(pinned)
+
+
 def test_the_worker_image_copies_what_is_there_and_all_that_the_package_is_made_of() -> None:
     copied: set[str] = set()
     for options, words in re.findall(r"^COPY ((?:--from=\S+ )?)(.+)$", DOCKERFILE, re.MULTILINE):
