@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.config.settings import Config
-from trainer.update.averaging import WorkerAverages
+from trainer.update.averaging import WorkerAverages, find_sum_dtype
 
 
 class Exchanges:
@@ -59,3 +59,11 @@ def test_each_gradient_is_averaged_once(settings, ends_updates, wanted):
         assert exchanges.made == wanted
         # MicroBatchSums has averaged the micro-batches if nothing is exchanged here
         assert torch.equal(model.weight.grad, torch.full((2, 3), 0.5 if wanted else 1.0))
+
+
+@pytest.mark.parametrize(
+    ("precision", "wanted"), [("fp32", torch.float16), ("fp16", torch.float16), ("bf16", torch.bfloat16)]
+)
+def test_gradients_are_summed_in_16_bits_if_asked_for(precision, wanted):
+    assert find_sum_dtype(Config.of(precision=precision)) is None
+    assert find_sum_dtype(Config.of(precision=precision, allreduce_post_accumulation_fp16=True)) == wanted
