@@ -121,6 +121,38 @@ def test_tensorflow_reads_what_is_written(tmp_path, monkeypatch):
     assert found.get_tensor("text") == b"words " * 100
 
 
+TYPES = {
+    torch.float32: "DT_FLOAT",
+    torch.float64: "DT_DOUBLE",
+    torch.int32: "DT_INT32",
+    torch.uint8: "DT_UINT8",
+    torch.int16: "DT_INT16",
+    torch.int8: "DT_INT8",
+    torch.int64: "DT_INT64",
+    torch.bool: "DT_BOOL",
+    torch.bfloat16: "DT_BFLOAT16",
+    torch.float16: "DT_HALF",
+}
+"""PyTorch's types, and the names in TensorFlow's types.proto."""
+
+
+def test_numbers_of_every_type_come_back_and_have_tensorflows_type(tmp_path):
+    from tensorflow.core.framework import types_pb2
+
+    tensors = {name: torch.tensor([0, 1, 100]).to(dtype) for dtype, name in TYPES.items()}
+    with write_bundle(str(tmp_path / "made")) as written:
+        for name, tensor in tensors.items():
+            written.add(name, tensor)
+    bundle = Bundle(str(tmp_path / "made"))
+    assert {name: entry.dtype for name, entry in bundle.entries.items()} == {
+        name: types_pb2.DataType.Value(name) for name in TYPES.values()
+    }
+    for name, tensor in tensors.items():
+        found = bundle.read(name)
+        assert found.dtype == tensor.dtype
+        assert torch.equal(found, tensor)
+
+
 def test_several_data_files_are_read(tmp_path):
     """The entries' shards and offsets decide, as for a program that wrote on several machines."""
     with write_bundle(str(tmp_path / "one")) as bundle:
@@ -232,6 +264,29 @@ def test_a_foreign_index_is_one_line(tmp_path):
         path = tmp_path / "foreign.index"
         path.write_bytes(content)
         refused(path, lambda: Bundle(str(tmp_path / "foreign")))
+
+
+@pytest.mark.parametrize("value", [0, 1, 2**63 - 1, -1, -(2**63)])
+def test_numbers_of_messages_have_a_sign(value):
+    """Protocol buffers write a negative number as its two's complement in 64 bits."""
+    message = encode_varint(1 << 3) + encode_varint(value % 2**64)
+    assert wire.read_message(message, int) == [value]
+
+
+@pytest.mark.parametrize(("sizes", "is_possible"), [((2**31, 2**31), True), ((2**31, 2**31 + 1), False)])
+def test_a_shape_has_at_most_the_elements_that_64_bits_count(sizes, is_possible):
+    """2^62 elements of 2 bytes are 2^63 bytes."""
+    data = BundleEntry(dtype=1, shape=sizes, shard=0, offset=0, size=0, crc=0).encode()
+    if is_possible:
+        assert BundleEntry.parse(data).shape == sizes
+    else:
+        with pytest.raises(wire.WireError, match="a shape that no tensor has"):
+            BundleEntry.parse(data)
+
+
+def test_a_compressed_block_that_claims_too_much_is_refused_before_memory_is_taken():
+    with pytest.raises(wire.WireError, match="a compressed block of 15 bytes that claims 1099511627776"):
+        table._decompress(encode_varint(2**40) + bytes(9), "index")
 
 
 @given(st.binary(max_size=200))

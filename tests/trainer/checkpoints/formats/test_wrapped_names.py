@@ -11,6 +11,7 @@ from torch import Tensor
 from bertdata.errors import DataError, MissingInputError
 from tests.support.saved_models import WORDS, new_model, our_logits, read_model, rewrite, save, their_logits
 from trainer.checkpoints.formats.kinds import read_checkpoint
+from trainer.checkpoints.formats.wrapped_names import _find_outer_prefix
 
 KINDS = ("bert", "roberta", "modernbert")
 
@@ -29,6 +30,25 @@ def test_a_wrapped_models_weights_are_its_own(tmp_path, kind, prefix):
     expected = their_logits(place)
     rewrite(place, renamed(prefix))
     torch.testing.assert_close(our_logits(place), expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "prefix"),
+    [
+        ("network.model.bert.", "network.model."),
+        ("net.roberta.", "net."),
+        ("bert.", ""),
+        ("0.auto_model.", "0.auto_model."),
+        ("auto_model.", ""),
+        ("auto_model.bert.", "auto_model."),
+        ("unlike.encoder.", ""),
+    ],
+)
+def test_the_outer_part_of_the_names_is_what_precedes_the_encoder(encoder, prefix):
+    """sentence-transformers has the encoder's parts directly in ``auto_model``."""
+    names = [f"{encoder}embeddings.word_embeddings.weight", f"{encoder}encoder.layer.0.output.dense.bias"]
+    assert _find_outer_prefix(names) == prefix
+    assert _find_outer_prefix([*names, "other.weight"]) == ""
 
 
 def test_a_wrapped_part_of_a_model_is_its_own(tmp_path):
