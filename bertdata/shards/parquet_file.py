@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import IO, TYPE_CHECKING, Any
 
 from bertdata.errors import MissingExtraError, ShardError, install_extra
+from bertdata.io.parquet_pages import find_excessive_page
 from bertdata.records import DEFAULT_OBJECTIVE, ShardLayout
 from bertdata.shards.protocol import Sink
 
@@ -57,7 +58,7 @@ class ParquetInput:
     """
 
     def __init__(self, file: IO[bytes], name: str) -> None:
-        self._name = name
+        self._file, self._name = file, name
         self._errors = list_pyarrow_errors()
         parquet = import_module("pyarrow.parquet")
         try:
@@ -99,6 +100,8 @@ class ParquetInput:
         first = self.group_ends[group] - self._sizes[group]
         start, stop = first, first + self._sizes[group]
         try:
+            if excess := find_excessive_page(self._file, self._find_columns(group, fields)):
+                raise OSError(excess)
             for records in self._parquet.iter_batches(size, [group], columns=fields, use_threads=False):
                 yield start, records
                 start += len(records)
@@ -112,6 +115,14 @@ class ParquetInput:
             raise ShardError(
                 f"{self._name}: record {start}: row group {group} ends here, expected {stop - start} more"
             )
+
+    def _find_columns(self, group: int, fields: list[str]) -> Iterator[Any]:
+        """Yield pyarrow's metadata of the column chunks of some fields in a row group."""
+        chunks = self._parquet.metadata.row_group(group)
+        for number in range(chunks.num_columns):
+            column = chunks.column(number)
+            if column.path_in_schema.partition(".")[0] in fields:
+                yield column
 
 
 class SinkFile:

@@ -8,10 +8,11 @@ file is unpacked into a temporary file first, because Parquet's footer is at its
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 from bertdata.errors import InputError
 from bertdata.io import storage
+from bertdata.io.parquet_pages import find_excessive_page, parse_page_header
 from bertdata.sources.fields import TextFields
 from bertdata.sources.piece import PIECE_BYTES, ReadPiece, RowsPiece, number_records
 from bertdata.sources.settings import RecordSettings
@@ -37,7 +38,7 @@ may need much memory. Most files are not affected, since writers usually keep th
 shared texts below 1 MiB.
 """
 _MOST_GROUP_CHARACTERS = 1 << 29
-_PAGE_HEAD_BYTES = 16
+_PAGE_HEAD_BYTES = 256
 _BATCH_ROWS = 256
 
 
@@ -51,8 +52,8 @@ class RowGroupPiece:
 
     def read(self, settings: RecordSettings) -> ReadPiece:
         found, held = [], 0
-        with _open(self.path) as table:
-            for batch in _read_batches(table, self.group, settings, self.path):
+        with _open(self.path) as opened:
+            for batch in _read_batches(opened, self.group, settings):
                 found += batch
                 held += sum(len(getattr(record, "text", "")) for record in batch)
                 if held > _MOST_GROUP_CHARACTERS:
@@ -67,8 +68,8 @@ class RowGroupPiece:
 
 def find_parquet_columns(path: str, settings: RecordSettings) -> TextFields:
     """Return the names of the columns of a Parquet file that hold text."""
-    with _open(path) as table:
-        return find_text_columns(table.schema_arrow)
+    with _open(path) as opened:
+        return find_text_columns(opened.table.schema_arrow)
 
 
 def split_parquet(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece | RowsPiece]:
@@ -77,7 +78,8 @@ def split_parquet(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece
 
     Raises InputError if the file is damaged or lacks a column that the settings name.
     """
-    with _open(path) as table:
+    with _open(path) as opened:
+        table = opened.table
         check_columns(table.schema_arrow, settings, path)
         packed = _is_compressed(path)
         for group in range(table.num_row_groups):
@@ -88,29 +90,28 @@ def split_parquet(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece
             if not packed and unpacked <= _LARGE_GROUP_BYTES and longest <= _SHARED_BYTES:
                 yield RowGroupPiece(path, group, size)
                 continue
-            yield from _split_large_group(table, group, settings, path, size)
+            yield from _split_large_group(opened, group, settings, size)
 
 
 def read_parquet_texts(path: str) -> Iterator[str]:
     """Yield every text in a Parquet file: in all columns, also inside lists and structs."""
-    with _open(path) as table:
-        names = find_columns_with_texts(table.schema_arrow)
-        with _translate_errors(path):
-            for group in range(table.num_row_groups):
-                rows = _choose_batch_rows(path, table, group, names)
-                for batch in table.iter_batches(rows, row_groups=[group], columns=names):
-                    yield from read_batch_texts(batch, names)
+    with _open(path) as opened:
+        names = find_columns_with_texts(opened.table.schema_arrow)
+        for group in range(opened.table.num_row_groups):
+            rows = _choose_batch_rows(path, opened.table, group, names)
+            for batch in opened.read_group(group, names, rows):
+                yield from read_batch_texts(batch, names)
 
 
 def _split_large_group(
-    table: Any, group: int, settings: RecordSettings, path: str, size: int
+    opened: "_OpenFile", group: int, settings: RecordSettings, size: int
 ) -> Iterator[RowsPiece]:
     """Read the records of a large row group, and yield them in pieces.
 
     size: compressed bytes of the row group, for the progress display.
     """
     found, held = [], 0
-    for batch in _read_batches(table, group, settings, path):
+    for batch in _read_batches(opened, group, settings):
         found += batch
         held += sum(len(getattr(record, "text", "")) for record in batch)
         if held >= PIECE_BYTES:
@@ -119,14 +120,13 @@ def _split_large_group(
     yield RowsPiece(number_records(found), size)
 
 
-def _read_batches(table: Any, group: int, settings: RecordSettings, path: str) -> Iterator[Any]:
+def _read_batches(opened: "_OpenFile", group: int, settings: RecordSettings) -> Iterator[Any]:
     """Read the records of a row group, and yield them in lists of some hundred rows."""
     names = list_wanted_columns(settings)
-    rows = _choose_batch_rows(path, table, group, names)
-    with _translate_errors(path, f"row group {group}: "):
-        for batch in table.iter_batches(rows, row_groups=[group], columns=names):
-            for fitting in split_batch(batch, settings):
-                yield read_batch_records(fitting, settings)
+    rows = _choose_batch_rows(opened.path, opened.table, group, names)
+    for batch in opened.read_group(group, names, rows):
+        for fitting in split_batch(batch, settings):
+            yield read_batch_records(fitting, settings)
 
 
 def _measure_group(table: Any, group: int, settings: RecordSettings) -> tuple[int, int]:
@@ -174,33 +174,13 @@ def _bound_shared_text(path: str, table: Any, group: int, names: Sequence[str]) 
 
 
 def _measure_dictionary(path: str, column: Any) -> int:
-    """Return the uncompressed size of a column's dictionary page, or of the whole column if that is unknown.
-
-    The page header is a struct in Thrift's compact protocol. Field 1 is the page's type, and field 2 is its
-    uncompressed size. Each field is a byte 0x15 followed by a zigzag varint: seven bits per byte, with the
-    sign in the lowest bit.
-    """
+    """Return the uncompressed size of a column's dictionary page. If unknown, that of the whole column."""
     if _is_compressed(path):
         return int(column.total_uncompressed_size)
     with storage.open_input(path) as file:
         file.seek(column.dictionary_page_offset)
-        head = file.read(_PAGE_HEAD_BYTES)
-    # For example, the head 15 04 15 80 20 has two fields. Field 1 is the varint 04, which is 2 when
-    # zigzag-decoded: a dictionary page. Field 2 is the varint 80 20, which is 0x1000, and 0x800 = 2048 bytes
-    # when zigzag-decoded.
-    place, value = 0, 0
-    for _ in range(2):
-        if head[place : place + 1] != b"\x15":
-            return int(column.total_uncompressed_size)
-        value = shift = 0
-        for byte in head[place + 1 :]:
-            place += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
-        place += 1
-    return value >> 1
+        header = parse_page_header(file.read(_PAGE_HEAD_BYTES))
+    return int(column.total_uncompressed_size) if header is None else header.unpacked
 
 
 def _is_compressed(path: str) -> bool:
@@ -208,8 +188,28 @@ def _is_compressed(path: str) -> bool:
         return detect_packing(file.read(6)) is not None
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenFile:
+    """An open Parquet file: its path, the file, unpacked if it is compressed, and pyarrow's view of it."""
+
+    path: str
+    file: BinaryIO
+    table: Any
+
+    def read_group(self, group: int, names: Sequence[str], rows: int) -> Iterator[Any]:
+        """Yield the Arrow record batches of some columns of a row group, of at most ``rows`` rows each.
+
+        Raises InputError if the row group is damaged.
+        """
+        with _translate_errors(self.path, f"row group {group}: "):
+            columns = _find_stored_columns(self.table, group, names)
+            if excess := find_excessive_page(self.file, columns):
+                raise OSError(excess)
+            yield from self.table.iter_batches(rows, row_groups=[group], columns=names)
+
+
 @contextmanager
-def _open(path: str) -> Iterator[Any]:
+def _open(path: str) -> Iterator[_OpenFile]:
     """Open a Parquet file with pyarrow.
 
     Raises InputError if the file is damaged.
@@ -222,7 +222,7 @@ def _open(path: str) -> Iterator[Any]:
         _translate_errors(path),
         parquet.ParquetFile(file, memory_map=False, buffer_size=BLOCK_BYTES) as table,
     ):
-        yield table
+        yield _OpenFile(path, file, table)
 
 
 @contextmanager
