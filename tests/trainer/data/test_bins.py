@@ -51,6 +51,19 @@ def binned(data: OpenedDataset, update_rows: int, bins: int = BINS) -> BinnedOrd
     return BinnedOrder(replace(dealer, order=order, lengths=lengths.__getitem__, seed=7), bins)
 
 
+@pytest.mark.parametrize(
+    ("unit_rows", "bins", "updates"),
+    [(3000, 4, 9), (512, 4, 17), (512, 16, 33), (100_000, 4, 3)],
+)
+def test_a_window_has_two_units_for_each_bin_and_8192_examples(unit_rows, bins, updates):
+    """300,000 examples in updates of one unit: as many windows as have enough of both, of nearly one size."""
+    order = Order([("rows", 300_000)], seed=7, open_files=1)
+    dealer = replace(dealer_by_lengths(1, 0, 1, np.ones(unit_rows)), order=order)
+    size = BinnedOrder(dealer, bins).size(0)
+    assert size == updates * unit_rows
+    assert size >= min(max(8192, 2 * bins * unit_rows), 300_000 // unit_rows * unit_rows)
+
+
 def taken(order: BinnedOrder, position: Position, count: int) -> list[tuple[int, int, int]]:
     """(epoch, file, row) of the next examples."""
     found = [(0, 0, 0)] * count

@@ -11,7 +11,7 @@ from bertdata.errors import SettingsError
 from bertdata.examples.columns import compute_lengths
 from bertdata.records import ShardLayout
 from trainer.data.batches import FlatBatch, Form
-from trainer.data.budgets import Budgets, ExampleSizes, find_budgets, sample_sizes
+from trainer.data.budgets import Budgets, ExampleSizes, _measure_padding, find_budgets, sample_sizes
 from trainer.data.examples import Rows
 from trainer.data.generated import generate_data
 from trainer.data.loader import Loader
@@ -52,6 +52,29 @@ def test_padding_is_little_and_shapes_are_few(phase, fill, batch_size):
     assert padded <= 1.06 * tokens
     shapes = {(len(b.input_ids), len(b.masked_lm_ids), len(b.ends), len(b)) for b in batches}
     assert len(shapes) <= len(budgets.budgets) <= (FEW if batch_size > 8 else 1.5 * FEW)
+
+
+def test_masked_slots_are_the_expected_number_and_three_deviations():
+    """Rounded up to a multiple of 8; at most every mask, which the last size has."""
+    examples = ExampleSizes(lengths=np.array([60, 128]), masks_per_token=0.15, deviation=2.0)
+    budgets = Budgets([1024, 1536], examples, PHASES["128/20"], batch_size=16).budgets
+    # 0.15 * 1024 + 3 * 2 * 4 = 177.6, 0.15 * 1536 + 24 = 254.4, and 16 examples of 20
+    assert [(one.tokens, one.masks) for one in budgets] == [
+        (1024, 184),
+        (1536, 256),
+        (2048, 320),
+        (2048, 320),
+    ]
+
+
+@pytest.mark.parametrize(("least", "most", "step"), [(3000, 4000, 64), (100, 400, 8), (1300, 200_000, 832)])
+def test_candidates_for_sizes_begin_at_the_smallest_total(least, most, step):
+    """They are at most 256 steps apart, after the candidate 0."""
+    sizes, padding = _measure_padding(np.array([least, (least + most) // 2, most]))
+    assert sizes[:3].tolist() == [0, least // step * step, least // step * step + step]
+    assert most <= sizes[-1] < most + step
+    assert len(sizes) <= 258
+    assert padding[0, -1] == 3 * sizes[-1] - least - most - (least + most) // 2
 
 
 @pytest.mark.parametrize("phase", PHASES)

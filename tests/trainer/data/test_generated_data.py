@@ -4,7 +4,8 @@ import pytest
 
 from bertdata.errors import SettingsError
 from bertdata.records import ShardLayout
-from trainer.data.generated import generate_data
+from trainer.config.settings import Config
+from trainer.data.generated import generate_data, make_configured_data
 
 
 @pytest.mark.parametrize("masks", [1, 30])
@@ -30,3 +31,13 @@ def test_other_fractions_of_the_length_are_refused(fill: float) -> None:
     layout = ShardLayout(max_seq_length=32, max_predictions_per_seq=5)
     with pytest.raises(SettingsError, match=rf"fill is {fill:g}, expected 0\.2 to 1"):
         generate_data(layout, vocabulary_size=100, fill=fill)
+
+
+def test_without_other_settings_there_are_8_files_of_4096_examples() -> None:
+    data = generate_data(ShardLayout(max_seq_length=32, max_predictions_per_seq=5), vocabulary_size=100)
+    assert [shard.examples for shard in data.shards] == [4096] * 8
+
+
+@pytest.mark.parametrize(("given", "expected"), [({}, 30522), ({"vocab_size": 2000}, 2000)])
+def test_the_ids_are_those_of_the_configured_model(given: dict[str, int], expected: int) -> None:
+    assert make_configured_data(Config.of(**given)).vocabulary_size == expected

@@ -16,9 +16,11 @@ from tests.support.training_runs import losses, refuse, start_workers, tensors, 
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch
 from trainer.data.forms import make_form
-from trainer.data.loader import Loader
+from trainer.data.loader import Loader, make_dealer, make_order
 from trainer.data.modernbert_rows import ModernBertRows
 from trainer.data.opening import open_configured, prepare_for_training
+from trainer.data.order import Position
+from trainer.data.reading import Reading
 from trainer.data.rows import find_rows
 
 LENGTH, SIZE, ACCUMULATION, SEED, RATE = 64, 4, 2, 42, 0.3
@@ -112,6 +114,19 @@ def test_micro_batches_are_the_rows_of_the_loader_over_several_epochs(blocks, ra
         assert update.position.rows == wanted.state_dict()["batch"]
         epochs.add(update.position.epoch)
     loader.close()
+
+
+def test_each_update_has_its_own_number_of_micro_batches(blocks):
+    """A batch that grows: also over the ends of epochs, where the loader begins anew."""
+    rows = rows_of(blocks)
+    dealer = make_dealer(
+        rows, make_order(rows.data, SEED, Reading(8, 0)), Reading(8, 0), lengths=lambda file: np.ones(1),
+        batch_size=SIZE, accumulation=1, workers=1, rank=0, seed=SEED,
+    )  # fmt: skip
+    found = rows.find_for_sizes(dealer, Position(), 5, lambda update: update // 2)
+    updates = list(islice(found, 26))
+    assert [len(one.row_ends) // SIZE for one in updates] == [number // 2 for number in range(5, 31)]
+    assert {one.positions[0].epoch for one in updates} >= {0, 1}
 
 
 @pytest.mark.parametrize(("rank", "workers"), [(0, 1), (1, 2)])

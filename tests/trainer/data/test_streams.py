@@ -150,6 +150,27 @@ def test_the_parts_of_an_update_are_all_its_rows_and_sorted_by_stream(
         assert all(max(a) <= min(b) for a, b in pairwise(ranks))
 
 
+@pytest.mark.parametrize("by_lengths", [False, True])
+@pytest.mark.parametrize(
+    ("workers", "accumulation", "batch_size"), [(16, 1, 8), (16, 1, 512), (3, 2, 8), (8, 8, 4), (24, 1, 64)]
+)
+def test_each_part_of_an_update_goes_to_one_group_of_micro_batches(
+    workers, accumulation, batch_size, by_lengths
+):
+    order = order_of([500] * 20, 20)
+    dealers = [
+        dealer_of(order, workers, rank, accumulation, batch_size, by_lengths=by_lengths)
+        for rank in range(workers)
+    ]
+    parts = dict[int, int]()
+    for dealer in dealers:
+        groups = range(dealer.rank, dealer.micro_batches, workers)
+        own = sorted({number // dealer.group for number in groups})
+        for group, part in zip(own, dealer.parts.tolist(), strict=True):
+            assert parts.setdefault(group, part) == part
+    assert sorted(parts) == sorted(parts.values()) == list(range(workers * accumulation // dealers[0].group))
+
+
 @pytest.mark.parametrize(("workers", "accumulation"), [(1, 16), (4, 4), (8, 2)])
 def test_micro_batches_do_not_depend_on_the_number_of_workers(workers, accumulation):
     sizes = [500 + number for number in range(20)]
