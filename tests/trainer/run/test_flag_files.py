@@ -202,7 +202,8 @@ def test_a_published_vocabulary_is_recorded_and_given_by_its_name(
     sources = [bare / "weights", bare / "model/config.json", labels]
     result = rebuild(tmp_path / "run", sources, tmp_path / "again")
     assert "--vocab bert-base-uncased" in result.commands[-1]
-    # The run downloads it if the cache lacks it, so that it need not be among the sources.
+    # The name is enough, also if neither the cache nor the run has a copy.
+    (tmp_path / "run/vocab.txt").unlink()
     monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "empty"))
     plan = rebuilding.make_plan(tmp_path / "run", sources, tmp_path / "other")
     assert "--vocab bert-base-uncased" in plan.list_lines()[-1]
