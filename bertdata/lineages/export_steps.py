@@ -3,25 +3,18 @@
 The other inputs are what flags of the export named. Records of earlier versions do not list them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bertdata.errors import ManifestError
-from bertdata.io.assets import is_published_vocabulary
 from bertdata.io.file_check import check_safe_names, compute_md5
 from bertdata.io.manifest_file import check_schema, parse_json
-from bertdata.lineages.data_steps import OWN_VOCABULARY, find_vocabulary_manifest
 from bertdata.lineages.documents import RecordDocuments
-from bertdata.lineages.exported_model import (
-    MODEL_CONFIGURATION,
-    TRAINING_DATA,
-    VOCABULARY,
-    find_changed_files,
-)
+from bertdata.lineages.exported_model import find_changed_files
+from bertdata.lineages.flag_inputs import check_flag_inputs, make_file_input
 from bertdata.lineages.step import CONVERT, CREATE, EXPORT, FEATURES, PACK, Input, LineageFile, Step
 from bertdata.lineages.weights_record import make_weights_input
 
-_PUBLISHED = "a published vocabulary, which its name finds"
 _DATASET_STEPS = (CREATE, PACK, CONVERT, FEATURES)
 
 
@@ -46,7 +39,7 @@ def make_export_step(
     value = parse_json(data, where)
     check_schema(value, where, "lineage")
     check_safe_names((entry["name"] for entry in value["files"]), where)
-    _check_inputs(value.get("inputs", ()), where)
+    check_flag_inputs(value.get("inputs", ()), where)
     faults = [
         f"{where}: the record with the md5 {md5} is damaged: found md5 {found}"
         for md5, text in value["documents"].items()
@@ -70,22 +63,6 @@ def make_export_step(
         outputs=files,
         faults=tuple(faults),
     )
-
-
-def _check_inputs(entries: Sequence[Mapping[str, Any]], where: str) -> None:
-    """Raise ManifestError if what flags of the export named is not in the form that an export writes.
-
-    entries: the list ``inputs`` of the file lineage.json, which matches its schema.
-    where: path of the file, for error messages.
-    """
-    check_safe_names((file["name"] for entry in entries for file in entry["files"]), where)
-    for entry in entries:
-        role, count = entry["role"], len(entry["files"])
-        if role in (VOCABULARY, MODEL_CONFIGURATION) and count != 1:
-            raise ManifestError(f"{where}: inputs: {role}: lists {count} files, expected 1")
-        if (role == TRAINING_DATA) != ("record" in entry):
-            expected = "a record" if role == TRAINING_DATA else "no record"
-            raise ManifestError(f"{where}: inputs: {role}: expected {expected}")
 
 
 def _make_source_input(
@@ -116,23 +93,13 @@ def _make_flag_input(
     entry: what the file lineage.json says about it.
     """
     role, record = entry["role"], entry.get("record")
-    if record is not None:
-        found = _follow_record(role, record, "the dataset's manifest", documents, follow)
-        if found.made_by is None or found.made_by.name in _DATASET_STEPS:
-            return found
-        told = f"the record with the md5 {record} is not the manifest of a dataset"
-        return Input(role=role, record=record, remark=told, is_fault=True)
-    files = tuple(LineageFile(**file) for file in entry["files"])
-    if role != VOCABULARY:
-        return Input(role=role, files=files, source=True)
-    md5 = str(files[0].md5)
-    if is_published_vocabulary(files[0].name, md5):
-        return Input(role=role, files=files, source=True, remark=_PUBLISHED)
-    manifest = find_vocabulary_manifest(documents, md5)
-    if manifest is None:
-        return Input(role=role, files=files, source=True, remark=OWN_VOCABULARY)
-    step = follow(manifest, documents.paths[compute_md5(manifest)])
-    return Input(role=role, files=files, record=step.record, made_by=step)
+    if record is None:
+        return make_file_input(entry, documents, follow)
+    found = _follow_record(role, record, "the dataset's manifest", documents, follow)
+    if found.made_by is None or found.made_by.name in _DATASET_STEPS:
+        return found
+    told = f"the record with the md5 {record} is not the manifest of a dataset"
+    return Input(role=role, record=record, remark=told, is_fault=True)
 
 
 def _follow_record(

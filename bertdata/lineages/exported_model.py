@@ -14,26 +14,14 @@ from bertdata.io import storage
 from bertdata.io.file_check import check_safe_names, compute_file_md5
 from bertdata.io.manifest_file import check_schema, dump_json, parse_json
 from bertdata.lineages.documents import RecordDocuments
+from bertdata.lineages.flag_files import make_input_json
 from bertdata.lineages.step import Input
 
 LINEAGE_NAME = "lineage.json"
 EXPORT_FORMAT = "bertdata lineage 1"
 
-VOCABULARY = "vocabulary"
-"""Role of the file that ``--vocab`` named: a vocabulary, or a tokenizer.json with another name. A published
-vocabulary has its name, such as ``bert-base-uncased``, as the name of the file.
-"""
-TOKENIZER_JSON = "tokenizer.json"
-"""Role of the file ``tokenizer.json`` that ``--vocab`` named, and of the files next to it that were read."""
-TOKENIZER_DIRECTORY = "tokeniser"
-"""Role of the files of a tokeniser in the directory that ``--vocab`` named."""
-MODEL_CONFIGURATION = "model configuration"
-"""Role of the file that ``--model-config`` named."""
 TRAINING_DATA = "training data"
 """Role of the dataset that ``--train-data`` named, from whose manifest the tokeniser was read."""
-
-FOLDER_ROLES = (TOKENIZER_JSON, TOKENIZER_DIRECTORY)
-"""Roles whose files must lie in one directory under their names, without other files of a tokeniser."""
 
 
 def is_export_record(value: Mapping[str, Any]) -> bool:
@@ -90,17 +78,11 @@ def make_export_record(
             "settings": dict(settings),
             "versions": dict(versions),
             "source": source,
-            **({"inputs": [_make_input_json(one) for one in inputs]} if inputs else {}),
+            **({"inputs": [make_input_json(one) for one in inputs]} if inputs else {}),
             "files": files,
             "documents": documents.as_texts(),
         }
     )
-
-
-def _make_input_json(given: Input) -> dict[str, Any]:
-    """Return an input of an export as the file lineage.json stores it."""
-    cited = {} if given.record is None else {"record": given.record}
-    return {"role": given.role, "files": [file.as_json() for file in given.files], **cited}
 
 
 def find_changed_files(directory: str, data: bytes, where: str) -> list[str]:

@@ -23,7 +23,7 @@ from bertdata.lineages.commands.data_commands import (
     make_vocabulary_words,
 )
 from bertdata.lineages.commands.run_commands import list_datasets, make_export_command, make_run_commands
-from bertdata.lineages.exported_model import FOLDER_ROLES, MODEL_CONFIGURATION, VOCABULARY
+from bertdata.lineages.flag_files import FOLDER_ROLES, MODEL_CONFIGURATION, VOCABULARY
 from bertdata.lineages.run_state import CHECKPOINTS, FROM_PHASE_1
 from bertdata.lineages.sources import NeededFile, SourceFiles, find_source_files, list_needed_files
 from bertdata.lineages.step import (

@@ -19,6 +19,7 @@ from bertdata.io.file_check import compute_md5
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.lineages.documents import RecordDocuments
 from bertdata.lineages.exported_model import LINEAGE_NAME
+from bertdata.lineages.flag_inputs import check_flag_inputs, make_file_input
 from bertdata.lineages.run_state import parse_run_state
 from bertdata.lineages.step import EXPORT, FINETUNE, PRETRAIN, Input, LineageFile, Step
 from bertdata.lineages.weights_record import make_weights_input
@@ -46,6 +47,9 @@ def make_run_step(
     Raises ManifestError if the state cannot be read.
     """
     state = parse_run_state(data, where)
+    # Earlier versions did not record the flags.
+    named = state.get("inputs", ())
+    check_flag_inputs(named, where)
     config = state["config"]
     is_named = state.get("sources") is not None
     if not is_named and _is_converted(state):
@@ -56,6 +60,7 @@ def make_run_step(
         one for key in _ROLES for one in _make_data_inputs(state, key, documents, follow, is_named, run)
     ]
     inputs += _make_start_inputs(state, documents, follow, is_named)
+    inputs += [make_file_input(entry, documents, follow) for entry in named]
     step, phase = state.get("step", 0), state.get("phase", 1)
     facts: dict[str, Any] = {"updates": step, "phase": phase, "checkpoint": _find_number(state)}
     for name in ("started", "workers", "threads", "trained", "best", "history"):

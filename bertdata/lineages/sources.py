@@ -8,11 +8,14 @@ from bertdata.io import storage
 from bertdata.io.assets import find_cached_vocabulary, is_published_vocabulary
 from bertdata.io.file_check import compute_file_md5
 from bertdata.io.patterns import expand_patterns
-from bertdata.lineages.exported_model import FOLDER_ROLES
-from bertdata.lineages.step import EXPORT, FEATURES, LineageFile, Step
+from bertdata.lineages.flag_files import FOLDER_ROLES
+from bertdata.lineages.step import EXPORT, FEATURES, FINETUNE, PRETRAIN, LineageFile, Step
 
 _SMALL_BYTES = 1 << 26
 """Largest file whose md5 is compared with that of a file of unknown size, if the names differ."""
+
+_NAMING_STEPS = (EXPORT, PRETRAIN, FINETUNE)
+"""Steps that can be given a published vocabulary by its name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,7 +93,7 @@ def list_needed_files(steps: Iterable[Step]) -> list[NeededFile]:
     Files with the same contents and other names count separately, because outputs may depend on names. So
     does a file that must lie in one directory with the other files of a tokeniser.
     Two kinds of vocabularies are not among them: those of features, because a fine-tuned run takes that of
-    the model from which it starts, and published ones that an export named by their name.
+    the model from which it starts, and published ones that an export or a run named by their name.
     """
     found: dict[tuple[bool, LineageFile], NeededFile] = {}
     for step in steps:
@@ -98,7 +101,7 @@ def list_needed_files(steps: Iterable[Step]) -> list[NeededFile]:
             if not one.source or (step.name, one.role) == (FEATURES, "vocabulary"):
                 continue
             for file in one.files:
-                if step.name == EXPORT and is_published_vocabulary(file.name, str(file.md5)):
+                if step.name in _NAMING_STEPS and is_published_vocabulary(file.name, str(file.md5)):
                     continue
                 key = (one.role in FOLDER_ROLES, file)
                 found.setdefault(key, NeededFile(step=step, role=one.role, file=file))

@@ -90,6 +90,9 @@ class State:
     # md5s of the records of the phase's datasets and start, by the keys of bertdata.lineages.run_steps. The
     # run's directory keeps copies of them. None in older checkpoints
     sources: dict[str, list[str]] | None = None
+    # what --vocab and --model-config named for another program's weights, which this phase started from
+    # (bertdata.lineages.flag_files); [] in older checkpoints
+    inputs: list[dict[str, Any]] = field(default_factory=list)
     # earlier parts of this phase that were trained with other settings or versions: for each the values that
     # differ from the next part, and in "until" its last update
     history: list[dict[str, Any]] = field(default_factory=list)

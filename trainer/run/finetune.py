@@ -117,7 +117,9 @@ def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
     # Machines that do not share rank 0's disk get a copy of the features.
     keys |= {key: copy_features(runtime, keys[key]) for key in ("train_data", "eval_data") if key in keys}
     predicted = copy_features(runtime, predicted)
-    runtime = runtime.changed(runtime.config.changed(**keys))
+    runtime = replace(
+        runtime.changed(runtime.config.changed(**keys)), task_vocab=runtime.config.masking.vocab
+    )
     config, shape = runtime.config, read_model_config(model)
     if config.run.do_train:
         data = runtime.on_every_worker(

@@ -3,9 +3,12 @@
 A checkpoint's state names the manifests of the run's datasets, and the record of the checkpoint that the run
 started from, by md5. The run's directory keeps copies of them in the folder ``sources/``, with the md5 as the
 name. So ``bertdata lineage`` can follow the steps from the model back to the dump after the data have moved.
+
+Another program's weights may lie without their model file and tokeniser. Then the state also has the md5s of
+the files that ``--model-config`` and ``--vocab`` named, as lineage.json has those of an export.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +20,15 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.lineages.documents import SOURCES, RecordDocuments
+from bertdata.lineages.flag_files import make_input_json, make_model_input, make_tokenizer_input
 from bertdata.lineages.run_state import FROM_PHASE_1, FROM_WEIGHTS
 from bertdata.lineages.run_steps import EVAL_DATA, START, TRAIN_DATA, add_manifest
+from bertdata.lineages.step import Input
 from trainer.checkpoints.checkpoint import State
 from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.records import add_checkpoint_record, find_run_directory
 from trainer.checkpoints.resume_check import find_changed_settings
+from trainer.checkpoints.source import find_trainer_checkpoint
 from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
 
@@ -74,6 +80,10 @@ def _collect(
     noted: dict[str, Any] = {"started": kind, "history": []}
     if kind in (FROM_WEIGHTS, FROM_PHASE_1):
         sources[START] = [add_checkpoint_record(path, documents)]
+        # A checkpoint of this trainer says itself what model it is. A resumed run keeps the inputs in its
+        # state, which are those of its first start.
+        if find_trainer_checkpoint(path) is None:
+            noted["inputs"] = [make_input_json(one) for one in _list_flag_inputs(runtime, documents)]
     elif training.is_resumed:
         # Its start is that of the first run of the phase, whose records lie with the checkpoint.
         documents.add_directory(str(find_run_directory(Path(path))))
@@ -83,6 +93,22 @@ def _collect(
         noted["history"] = _continue_history(read_state(Path(path)), runtime)
     noted |= {"sources": sources, **_describe_machine(runtime)}
     return noted, documents.as_texts()
+
+
+def _list_flag_inputs(runtime: Runtime, documents: RecordDocuments) -> Iterator[Input]:
+    """Yield what --vocab and --model-config named for another program's weights, with the md5s of the files.
+
+    documents: the records of the run, to which the manifest of the vocabulary is added.
+    """
+    config = runtime.config
+    vocab = runtime.task_vocab
+    # Pre-training reads the flag's vocabulary only to draw masks.
+    if not config.is_finetuning and "vocab" not in config.masking.list_idle_keys():
+        vocab = config.masking.vocab
+    if vocab is not None:
+        yield make_tokenizer_input(vocab, documents)
+    if config.model.model_config is not None:
+        yield make_model_input(config.model.model_config)
 
 
 def _describe_machine(runtime: Runtime) -> dict[str, Any]:

@@ -91,6 +91,8 @@ class Runtime:
     loggers: further logs, which the caller of the run has made and which get everything that is logged. Only
         those of rank 0 are called.
     call: the call of a Python function that started the run, as text. None: a command line started it.
+    task_vocab: the tokeniser that ``finetune --vocab`` named. The configuration has the path of its file
+        instead, also without the flag. None: not given, or the run is no fine-tuning.
     """
 
     config: Config
@@ -101,6 +103,7 @@ class Runtime:
     remote: RemoteRun | None = None
     loggers: tuple[Logger, ...] = ()
     call: str | None = None
+    task_vocab: str | None = None
 
     @property
     def copies(self) -> int:

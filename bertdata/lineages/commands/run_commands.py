@@ -21,13 +21,8 @@ from bertdata.lineages.commands.command import (
     make_flag,
     make_option,
 )
-from bertdata.lineages.exported_model import (
-    FOLDER_ROLES,
-    LINEAGE_NAME,
-    MODEL_CONFIGURATION,
-    TOKENIZER_JSON,
-    TRAINING_DATA,
-)
+from bertdata.lineages.exported_model import LINEAGE_NAME, TRAINING_DATA
+from bertdata.lineages.flag_files import FILE_ROLES, FOLDER_ROLES, MODEL_CONFIGURATION, TOKENIZER_JSON
 from bertdata.lineages.run_state import CHECKPOINTS, FROM_PHASE_1, NEW, STATE_NAME
 from bertdata.lineages.shown_settings import list_changed_keys
 from bertdata.lineages.step import EXPORT, FEATURES, FINETUNE, Input, Step
@@ -76,11 +71,17 @@ def make_run_commands(step: Step, places: Places, output: str) -> Iterator[Comma
     """
     command = "finetune" if step.name == FINETUNE else "pretrain"
     expect_setting(step, "steps")
+    files = [one for one in step.inputs if one.role in FILE_ROLES]
+    # Without its file, which earlier versions did not record, the model's settings replace --model-config.
+    has_model_file = any(one.role == MODEL_CONFIGURATION for one in files)
+    model = {} if has_model_file else step.settings["model"]
     first = 0
     for part in _list_parts(step):
         words = [*TRAINER, command, *_make_data_flags(step, places, part.config), "--output-dir", output]
         words += _make_start_flags(step, places)
-        words += _make_key_flags(part.config, step.settings["model"])
+        for one in files:
+            words += _make_file_flag(step, one, places)
+        words += _make_key_flags(part.config, model)
         if part.workers > 1:
             words += ["--dist", "--world-size", str(part.workers)]
         yield TrainingCommand(
@@ -208,7 +209,8 @@ def _find_start(start: Input, places: Places) -> str:
 def _make_key_flags(config: Mapping[str, Any], model: Mapping[str, Any]) -> list[str]:
     """Return the flags of all keys that are not the default.
 
-    model: the model's settings. They replace the file that ``model_config`` names.
+    model: the model's settings, which replace the file that ``model_config`` names. Empty if the command has
+        --model-config.
     """
     known = load_schema("trainer")["properties"]
     keys = list_changed_keys(config)
@@ -268,12 +270,17 @@ def make_export_command(step: Step, places: Places, output: str) -> Command:
 
 def _make_input_flag(step: Step, given: Input, places: Places) -> list[str]:
     """Return the flag of an export that names an input other than the checkpoint."""
-    if given.role == TRAINING_DATA:
-        if given.made_by is None:
-            raise SettingsError(f"{step.program}, record {step.record}: {given.role}: {given.remark}")
-        # Features belong to a fine-tuned run, which keeps their tokeniser.
-        is_kept = given.made_by.name == FEATURES
-        return [] if is_kept else ["--train-data", places.get_output(given.made_by)]
+    if given.role != TRAINING_DATA:
+        return _make_file_flag(step, given, places)
+    if given.made_by is None:
+        raise SettingsError(f"{step.program}, record {step.record}: {given.role}: {given.remark}")
+    # Features belong to a fine-tuned run, which keeps their tokeniser.
+    is_kept = given.made_by.name == FEATURES
+    return [] if is_kept else ["--train-data", places.get_output(given.made_by)]
+
+
+def _make_file_flag(step: Step, given: Input, places: Places) -> list[str]:
+    """Return the flag ``--vocab`` or ``--model-config`` with the files that it named."""
     if given.role in FOLDER_ROLES:
         folder = places.folders[step.record, given.role]
         return ["--vocab", storage.join(folder, TOKENIZER_JSON) if given.role == TOKENIZER_JSON else folder]

@@ -10,7 +10,9 @@ from bertdata.io import remote, storage
 from bertdata.lineages.documents import RecordDocuments
 from bertdata.lineages.run_state import compute_state_md5
 from bertdata.lineages.run_steps import make_run_step
-from bertdata.lineages.step import EXPORT, PRETRAIN, Step
+from bertdata.lineages.step import EXPORT, PRETRAIN, LineageFile, Step
+
+FILE = {"name": "mine.txt", "bytes": 4, "md5": "1" * 32}
 
 
 def read_step(**fields: Any) -> Step:
@@ -64,6 +66,10 @@ def test_a_run_of_an_earlier_version_says_what_is_not_known_of_its_data(fields, 
         ({"step": "2"}, "step"),
         ({"unchecked_files": [1]}, "unchecked_files/0"),
         ({"files": {"model.safetensors": None}}, "files/model.safetensors"),
+        ({"inputs": [7]}, "inputs/0"),
+        ({"inputs": [{"role": "start", "files": [FILE]}]}, "inputs/0/role"),
+        ({"inputs": [{"role": "vocabulary", "files": [{"name": "a"}]}]}, "inputs/0/files/0"),
+        ({"inputs": [{"role": "vocabulary", "files": [FILE], "record": "0" * 32}]}, "inputs/0"),
     ],
 )
 def test_a_field_of_the_wrong_type_is_named(fields, place):
@@ -75,3 +81,35 @@ def test_data_files_that_were_not_compared_are_counted():
     facts = read_step(sources={}, unchecked_files=["part-00000.hdf5", "part-00003.hdf5"]).facts
     assert facts["data files not compared with their md5s"] == 2
     assert len(read_step(sources={}, unchecked_files=[]).facts) == len(facts) - 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (
+            {"role": "vocabulary", "files": [FILE | {"name": "../mine.txt"}]},
+            "lists '../mine.txt', expected a",
+        ),
+        (
+            {"role": "tokeniser", "files": [FILE | {"name": "/mine.txt"}]},
+            "lists '/mine.txt', expected a file",
+        ),
+        ({"role": "vocabulary", "files": []}, "inputs: vocabulary: lists 0 files, expected 1"),
+        (
+            {"role": "model configuration", "files": [FILE, FILE]},
+            "inputs: model configuration: lists 2 files, expected 1",
+        ),
+    ],
+)
+def test_a_record_of_flags_in_another_form_is_one_error(entry, said):
+    with pytest.raises(ManifestError, match="^state.json: ") as caught:
+        read_step(sources={}, inputs=[entry])
+    assert said in str(caught.value)
+
+
+def test_files_that_flags_named_are_sources():
+    entries = [{"role": role, "files": [FILE]} for role in ("vocabulary", "model configuration")]
+    step = read_step(sources={}, config={"train_data": "shards"}, inputs=entries)
+    file = LineageFile(name="mine.txt", md5="1" * 32, bytes=4)
+    found = [(one.role, one.files) for one in step.inputs if one.source]
+    assert found == [("vocabulary", (file,)), ("model configuration", (file,))]

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from bertdata.errors import InputError, ManifestError, MissingInputError
 from bertdata.lineages.step import Step
 from bertdata.steps import rebuild as rebuilding
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
+from tests.support.bare_weights import list_md5s, make_bare_weights, rename_copies
 from tests.support.exported_models import export, make_tokenizers
 from tests.support.lineages import compute_md5, edit_json, run_commands, run_in_process
 from tests.support.made_checkpoints import made
@@ -41,15 +41,6 @@ def bare(tokenizers, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
 SHAPES = {"vocab": "bert", "bpe": "roberta"}
 
 
-def make_bare_weights(place: Path, file: TokenizerFile, shape: str) -> Path:
-    exported = export(place, file, shape).directory
-    (exported.parent / f"{shape}-bare").mkdir()
-    whole = Path(shutil.move(exported, exported.parent / f"{shape}-bare" / "model"))
-    (whole.parent / "weights").mkdir()
-    shutil.copyfile(whole / "model.safetensors", whole.parent / "weights/model.safetensors")
-    return whole.parent
-
-
 def convert_bare(bare: Path, target: Path, **flags: Any) -> Step:
     """Convert weights that lie alone. Return the step of the export."""
     flags = {"to": "huggingface", "model_config": str(bare / "model/config.json"), **flags}
@@ -58,19 +49,6 @@ def convert_bare(bare: Path, target: Path, **flags: Any) -> Step:
     assert lineage.faults == []
     [step] = lineage.results
     return step
-
-
-def list_md5s(step: Step, role: str) -> dict[str, str | None]:
-    [given] = [one for one in step.inputs if one.role == role]
-    return {file.name: file.md5 for file in given.files}
-
-
-def rename_copies(paths: Sequence[Path], place: Path) -> Path:
-    """Copy files to a new directory, each to a folder of its own and under another name."""
-    for number, path in enumerate(paths):
-        (place / str(number)).mkdir(parents=True)
-        shutil.copyfile(path, place / str(number) / f"renamed-{number}")
-    return place
 
 
 def test_a_vocabulary_and_a_model_file_are_recorded_and_found_among_the_sources(bare, tokenizers, tmp_path):
