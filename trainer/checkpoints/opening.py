@@ -20,7 +20,9 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
     shape: the configured model.
     """
     config = runtime.config
-    checkpoint = open_checkpoint(path, with_moments=config.start.start_moments)
+    model_config = config.model.model_config
+    with_moments = config.start.start_moments
+    checkpoint = open_checkpoint(path, model_config=model_config, with_moments=with_moments)
     if checkpoint.choice:
         runtime.log(checkpoint.choice)
     for warning in checkpoint.warnings:

@@ -125,6 +125,9 @@ def _read_files(path: Path, state: State, name: str) -> dict[str, StoredTensor]:
     return {tensor: stored for file in files for tensor, stored in read_safetensors(file).items()}
 
 
-def read_weights_into(model: HeadedBert, path: str) -> list[str]:
-    """Fill the model from a checkpoint of any origin. Return the names of head tensors that it lacks."""
-    return fill_model(model, open_checkpoint(path, with_moments=False))
+def read_weights_into(model: HeadedBert, path: str, model_config: str | None = None) -> list[str]:
+    """Fill the model from a checkpoint of any origin. Return the names of head tensors that it lacks.
+
+    model_config: model file in place of the one next to another program's weights.
+    """
+    return fill_model(model, open_checkpoint(path, model_config=model_config, with_moments=False))

@@ -100,7 +100,9 @@ def _find_head_settings(config: Config) -> dict[str, Any]:
     has_files = given.task_eval_file or given.task_predict_file or given.task_dir
     if path is None or given.is_finetuning or not has_files:
         return {}
-    learned = make_learned_task_config(open_checkpoint(find_pretrained(path), with_moments=False))
+    model_config = config.model.model_config
+    checkpoint = open_checkpoint(find_pretrained(path), model_config=model_config, with_moments=False)
+    learned = make_learned_task_config(checkpoint)
     names = ("task", "labels", "regression")
     return {name: learned.values()[name] for name in names} if learned.is_finetuning else {}
 

@@ -29,7 +29,7 @@ def find_model_warnings(config: Config, path: str, data: OpenedDataset) -> list[
     """
     about_data, tokenizer = find_data_warnings(config, config.data.eval_data), None
     about_data += _find_trained_on_warnings(path, data)
-    checkpoint = open_checkpoint(path, with_moments=False)
+    checkpoint = open_checkpoint(path, model_config=config.model.model_config, with_moments=False)
     about_data += find_length_warnings(data.name, data.layout.max_seq_length, path, checkpoint.longest)
     if checkpoint.config is not None:
         # a vocabulary file in the checkpoint's directory may belong to another model

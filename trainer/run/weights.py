@@ -31,7 +31,8 @@ def load_weights(
         return bool(read_split_weights(runtime, model.config, inference, path, read))
 
     def fill_whole() -> bool:
-        runtime.task.check_head(read_weights_into(model, path), path)
+        missing = read_weights_into(model, path, runtime.config.model.model_config)
+        runtime.task.check_head(missing, path)
         return True
 
     if runtime.on_rank_0(partial(read, fill_whole)) is None:

@@ -256,7 +256,8 @@ def read_split_weights(
     """
 
     def fill() -> bool:
-        checkpoint = open_checkpoint(path, with_moments=False)
+        model_config = runtime.config.model.model_config
+        checkpoint = open_checkpoint(path, model_config=model_config, with_moments=False)
         missing = fill_parts(runtime, shape, inference.weight_parts(), checkpoint)
         runtime.task.check_head(missing, path)
         return True

@@ -286,3 +286,46 @@ def test_a_state_of_an_earlier_version_is_read_and_rebuilt_without_the_flags(bar
         bertdata.rebuild(tmp_path / "run", [bare["vocab"] / "weights", labels, mine], tmp_path / "again")
     resumed = finetune_bare(bare["vocab"], labels, tmp_path / "run", mine, resume=True)
     assert (resumed["step"], resumed["inputs"]) == (2, [])
+
+
+@pytest.mark.parametrize("shape", ["roberta", "modernbert"])
+def test_bare_weights_of_other_architectures_are_those_of_the_named_model(
+    tokenizers, labels, mine, tmp_path, shape
+):
+    """The names of their tensors are known from the model file. So bare weights train as whole ones do."""
+    bare = make_bare_weights(tmp_path, tokenizers["vocab"], shape)
+    whole = tmp_path / "whole"
+    shutil.copytree(bare / "model", whole)
+    shutil.copyfile(bare / "weights/model.safetensors", whole / "model.safetensors")
+    finetune_bare(bare, labels, tmp_path / "bare-run", mine)
+    finetune(whole, labels, tmp_path / "whole-run")
+    weights = [
+        (tmp_path / name / "checkpoints/step-00000002/model.safetensors").read_bytes()
+        for name in ("bare-run", "whole-run")
+    ]
+    assert weights[0] == weights[1]
+
+
+def test_bare_weights_of_other_architectures_are_evaluated_as_the_named_model(tokenizers, corpus, tmp_path):
+    data, words = tmp_path / "data", tokenizers["vocab"].path
+    bertdata.create(
+        corpus[:1],
+        data,
+        vocab=words,
+        objective="mlm",
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        workers=1,
+    )
+    bare = make_bare_weights(tmp_path, tokenizers["vocab"], "roberta")
+    shutil.copytree(bare / "weights", tmp_path / "whole")
+    shutil.copyfile(bare / "model/config.json", tmp_path / "whole/config.json")
+    keys = {"eval_data": str(data), "eval_examples": 20, "device": "cpu", "no_progress_bar": True}
+    wanted = trainer.evaluate(
+        start_from_ckpt=str(tmp_path / "whole"), output_dir=str(tmp_path / "out-1"), **keys
+    )
+    model = str(bare / "model/config.json")
+    start, output = str(bare / "weights"), str(tmp_path / "out-2")
+    found = trainer.evaluate(start_from_ckpt=start, model_config=model, output_dir=output, **keys)
+    assert found.metrics == wanted.metrics
+    assert found.metrics
