@@ -36,6 +36,9 @@ OPTIONAL = (*HEADS, "bert.pooler.", "boundary.")
 the model has none.
 """
 
+ADAMS_BETAS = (0.9, 0.999)
+"""Usual decay rates of Adam's moments."""
+
 MOST_UPDATES = 1 << 53
 """Largest number of updates that is accepted from a file. A file with a larger number must be damaged."""
 
@@ -129,7 +132,7 @@ class Checkpoint:
     updates: int | None = None
     steps_of_update: int = 1
     optimiser: str | None = None
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[float, float] = ADAMS_BETAS
     task: str = ""
     architecture: str | None = None
     longest: int | None = None

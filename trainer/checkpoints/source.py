@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bertdata.errors import SettingsError
-from trainer.checkpoints.any_checkpoint import MEAN, OURS, SQUARE, Checkpoint, StoredTensor
+from trainer.checkpoints.any_checkpoint import ADAMS_BETAS, MEAN, OURS, SQUARE, Checkpoint, StoredTensor
 from trainer.checkpoints.checkpoint import MOMENTS, STATE, WEIGHTS, State, find_checkpoints
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.formats.config_file import read_exported_length
@@ -24,6 +24,7 @@ from trainer.checkpoints.reading import (
 from trainer.checkpoints.safetensors_files import read_safetensors
 from trainer.config.model_kinds import read_model_config
 from trainer.model.headed import HeadedBert
+from trainer.plugins import find
 
 _NAME_ELSEWHERE = re.compile(r"(?:model\.ckpt-|ckpt_)(\d+)(?:\.pt)?")
 """Pattern of checkpoint names in other programs: TensorFlow's model.ckpt-100, NVIDIA's and Habana's
@@ -99,7 +100,6 @@ def _open_own(path: Path, with_moments: bool) -> Checkpoint:
     labels = read_run_labels(state.config)
     has_moments = with_moments and bool(list_tensor_files(state, MOMENTS))
     moments = _read_files(path, state, MOMENTS) if has_moments else {}
-    beta1, beta2 = (state.config.get(name) for name in ("beta1", "beta2"))
     return Checkpoint(
         kind=OURS,
         path=str(path),
@@ -113,10 +113,22 @@ def _open_own(path: Path, with_moments: bool) -> Checkpoint:
         updates=state.phase_start // state.steps_of_update + state.step,
         steps_of_update=state.steps_of_update,
         optimiser=state.optimiser,
-        betas=(0.9 if beta1 is None else beta1, 0.999 if beta2 is None else beta2),
+        betas=_find_betas(state),
         label_names=labels.names,
         problem=labels.problem,
     )
+
+
+def _find_betas(state: State) -> tuple[float, float]:
+    """Return the decay rates of the moments in a checkpoint: the configured ones, else the optimiser's.
+
+    A checkpoint may come from others, so an optimiser that is named as a Python object is not imported. Its
+    rates are taken to be Adam's.
+    """
+    usual = find("optimiser", state.optimiser).betas if ":" not in state.optimiser else ADAMS_BETAS
+    given = (state.config.get(name) for name in ("beta1", "beta2"))
+    beta1, beta2 = (rate if own is None else own for own, rate in zip(given, usual, strict=True))
+    return beta1, beta2
 
 
 def _read_files(path: Path, state: State, name: str) -> dict[str, StoredTensor]:
