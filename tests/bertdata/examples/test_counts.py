@@ -2,15 +2,20 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bertdata.config.dialects import find_dialect
 from bertdata.examples.bert.batch import BertBatch, BertExample
+from bertdata.examples.bert.objective import warn_of_single_sentences
 from bertdata.examples.counting import find_quantile
 from bertdata.examples.objective import Totals
 from bertdata.examples.objectives import find_objective
 from bertdata.examples.squad.batch import SquadBatch, SquadExample
 from bertdata.records import ShardLayout
+from bertdata.tokens.vocabulary import parse_vocabulary
+from bertdata.tokens.wordpiece import tokenize_text
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=60), st.integers(1, 100))
@@ -64,3 +69,24 @@ def test_answers_and_their_tokens_are_counted():
     found = counts.findings(totals_of(examples, layout))
     assert dict(found.rows) == {"with answer": "2 of 4, mean 2.0 tokens", "impossible": "1"}  # 1 and 3 tokens
     assert found.sections == {"answers": {"with_answer": 2, "mean_tokens": 2.0, "impossible": 1}}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        ([3], "no blank line, so the text is one document"),
+        ([1], "every document is a single sentence"),
+        ([1, 1, 1], "every document is a single sentence"),
+        ([1] * 19 + [2], "95.0% of the documents are a single sentence"),
+        ([1] * 9 + [2], None),  # 90 %
+        ([1, 5, 2], None),
+    ],
+)
+def test_documents_that_say_little_about_next_sentences_are_warned_of(sizes, told):
+    sentences = b"\n\n".join(b"word\n" * size for size in sizes)
+    vocabulary = parse_vocabulary(
+        b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nword\n", "words", find_dialect("google")
+    )
+    documents = tokenize_text(sentences, vocabulary, find_dialect("google"))
+    warnings = warn_of_single_sentences(documents, "a.txt")
+    assert [warning.startswith(f"a.txt: {told}") for warning in warnings] == [True] * (told is not None)
