@@ -176,7 +176,8 @@ def check_vocabulary_manifest(data: bytes, where: str, md5: str) -> None:
     """Raise ManifestError unless the bytes are the manifest that ``train-vocab`` wrote for a vocabulary.
 
     No record cites this manifest by its md5, because the names of the texts in it depend on the folder that
-    contains all of them. So a change of a single value, such as the name of a text, cannot be found.
+    contains all of them. It has its own md5 instead. Without it, as in earlier versions, a change of a single
+    value, such as the name of a text, cannot be found.
 
     where: path of the manifest, for the error message.
     md5: md5 of the vocabulary.

@@ -102,6 +102,7 @@ def _read_comparable(data: bytes, where: str) -> dict[str, Any]:
     kept = {name: item for name, item in value.items() if name not in (*_CITATIONS, *_VERSIONS)}
     if value.get("kind") == "vocabulary":  # names of texts depend on the folder that contains all of them
         kept["inputs"] = sorted(str(entry["md5"]) for entry in value.get("inputs", ()))
+        kept.pop("md5", None)
     return kept
 
 

@@ -46,7 +46,10 @@ def compute_md5(path: Path) -> str:
 
 
 def edit_json(path: Path, change: Mapping[str, Any]) -> None:
-    """Change fields of a JSON file, written as bertdata writes manifests. A key may be a path, as a/0/b."""
+    """Change fields of a JSON file, written as bertdata writes manifests. A key may be a path, as a/0/b.
+
+    The manifest of a vocabulary gets the md5 of its changed fields, as a forger would write it.
+    """
     value = json.loads(path.read_text(encoding="utf-8"))
     for name, new in change.items():
         *parents, last = name.split("/")
@@ -54,7 +57,13 @@ def edit_json(path: Path, change: Mapping[str, Any]) -> None:
         for one in parents:
             inner = inner[int(one) if isinstance(inner, list) else one]
         inner[int(last) if isinstance(inner, list) else last] = new
-    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    if value.get("kind") == "vocabulary" and value.pop("md5", None):
+        value["md5"] = hashlib.md5(_dump_json(value).encode()).hexdigest()
+    path.write_text(_dump_json(value), encoding="utf-8")
+
+
+def _dump_json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 
 def run_in_process(words: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -108,17 +108,19 @@ def add_tokens(
 ) -> list[dict[str, Any]]:
     """Return the entries of ``added_tokens`` for a tokenizer.json, sorted by id.
 
-    known: tokens that are added first.
-    more: tokens that are added afterwards. If a token is added twice, it keeps its id and gets the later
-        flags.
+    known: tokens of a tokenizer.json, which are added together.
+    more: tokens that are added together afterwards. If a token is added twice, it keeps its id and gets the
+        later flags.
     vocabulary: ids of the model's tokens.
     """
-    tokens: dict[str, DirectoryToken] = {}
-    for token in (*known, *more):
-        if token.content:
-            tokens[token.content] = token
-    ids = number_added_tokens(tokens, vocabulary)
-    entries = [token.make_entry(number) for token, number in zip(tokens.values(), ids, strict=True)]
+    ids = dict[str, int]()
+    tokens = dict[str, DirectoryToken]()
+    for added in (known, more):
+        there = {token.content: token for token in added if token.content}
+        new = [content for content in there if content not in ids]
+        ids |= zip(new, number_added_tokens(new, vocabulary, ids.values()), strict=True)
+        tokens |= there
+    entries = [token.make_entry(ids[content]) for content, token in tokens.items()]
     return sorted(entries, key=lambda entry: int(entry["id"]))
 
 

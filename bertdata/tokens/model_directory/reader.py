@@ -10,6 +10,7 @@ from typing import Any
 
 from bertdata.config.dialects import find_dialect
 from bertdata.errors import MissingInputError, VocabularyError
+from bertdata.tokens.added_ids import number_added_tokens
 from bertdata.tokens.files import TOKENIZER_NAME, VOCABULARY_NAME, VocabularyFile
 from bertdata.tokens.json_document import read_token_ids
 from bertdata.tokens.model_directory.added_tokens import (
@@ -122,10 +123,17 @@ def _read_json_as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
         raise MissingInputError(f"{files.directory}: holds no {TOKENIZER_NAME}; {remedy}")
     known = read_json_tokens(json_parts)
     added = read_added_tokens(files, {}, (token.content for token in known))
-    return {
-        **json_parts,
-        "added_tokens": add_tokens(known, added.tokens, _read_model_ids(json_parts, files)),
-    }, added
+    vocabulary = _read_model_ids(json_parts, files)
+    entries = add_tokens(known, added.tokens, vocabulary)
+    # A tokenizer.json has no room for ids that follow from two steps: its tokens are all added in one.
+    reloaded = number_added_tokens((entry["content"] for entry in entries), vocabulary)
+    for entry, number in zip(entries, reloaded, strict=True):
+        if entry["id"] != number:
+            raise VocabularyError(
+                f"{files.directory}: AutoTokenizer gives {entry['content']!r} the id {entry['id']}, and {number} "
+                f"once its tokeniser is saved and loaded again; list the token in {TOKENIZER_NAME}"
+            )
+    return {**json_parts, "added_tokens": entries}, added
 
 
 def _make_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens]:

@@ -3,13 +3,15 @@ md5.
 
 The manifest lies next to the vocabulary, because the formats of vocabularies have no room for such data. It
 contains no time, host or path. Training again with the same settings therefore gives the same manifest. Its
-fields are described in ``schemas/vocabulary_manifest.json``.
+fields are described in ``schemas/vocabulary_manifest.json``. No other record cites it, so it ends with the
+md5 of its other fields, by which a changed value is found.
 """
 
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from bertdata.io.file_check import FileEntry, dump_entries, parse_entries
+from bertdata.errors import ManifestError
+from bertdata.io.file_check import FileEntry, compute_md5, dump_entries, parse_entries
 from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, parse_checked
 from bertdata.tokens.training.special_tokens import Kind
 from bertdata.tokens.training.word_counts import WordCounts
@@ -26,6 +28,7 @@ class VocabularyManifest(NamedTuple):
     file: name, size and md5 of the vocabulary file.
     inputs: name, size and md5 of each text file, sorted by name. The order of the texts does not change the
         vocabulary. Empty in manifests of earlier versions.
+    is_sealed: whether the manifest has the md5 of its other fields. False for earlier versions.
     """
 
     settings: dict[str, Any]
@@ -33,20 +36,20 @@ class VocabularyManifest(NamedTuple):
     text: dict[str, int]
     file: FileEntry
     inputs: tuple[FileEntry, ...] = ()
+    is_sealed: bool = True
 
     def dump(self) -> bytes:
         """Return the manifest as JSON."""
-        return dump_json(
-            {
-                "format_version": FORMAT_VERSION,
-                "kind": KIND,
-                "settings": self.settings,
-                "versions": self.versions,
-                "text": self.text,
-                **({"inputs": dump_entries(self.inputs)} if self.inputs else {}),
-                "file": self.file._asdict(),
-            }
-        )
+        values = {
+            "format_version": FORMAT_VERSION,
+            "kind": KIND,
+            "settings": self.settings,
+            "versions": self.versions,
+            "text": self.text,
+            **({"inputs": dump_entries(self.inputs)} if self.inputs else {}),
+            "file": self.file._asdict(),
+        }
+        return dump_json({**values, "md5": _compute_own_md5(values)} if self.is_sealed else values)
 
 
 def make_manifest_path(vocabulary: str) -> str:
@@ -80,6 +83,16 @@ def parse_vocabulary_manifest(data: bytes, where: str) -> VocabularyManifest:
     Raises ManifestError, which says what is wrong with the manifest.
     """
     value = parse_checked(data, where, "vocabulary_manifest")
+    found = _compute_own_md5({name: item for name, item in value.items() if name != "md5"})
+    if value.get("md5", found) != found:
+        raise ManifestError(f"{where}: was changed: found md5 {found} of its fields, expected {value['md5']}")
     (file,) = parse_entries([value["file"]], where)
     inputs = parse_entries(value.get("inputs", ()), where)
-    return VocabularyManifest(value["settings"], value["versions"], value["text"], file, inputs)
+    return VocabularyManifest(
+        value["settings"], value["versions"], value["text"], file, inputs, is_sealed="md5" in value
+    )
+
+
+def _compute_own_md5(values: dict[str, Any]) -> str:
+    """Return the md5 of a manifest without its own md5."""
+    return compute_md5(dump_json(values))

@@ -179,6 +179,12 @@ FLIPS = {
     "no UTF-8": (b'"file"', b'"fil\xe4"', "is not JSON"),
     "another kind": (b'"kind": "vocabulary"', b'"kind": "vocabulari"', "kind: 'vocabulari' is not one of"),
     "another field": (b'"settings"', b'"settingr"', "'settings' is a required property"),
+    "another number of words": (b'"one_word_in": 1', b'"one_word_in": 2', "was changed: found md5 "),
+    "another name of a text": (
+        b'"name": "corpus/part-00000',
+        b'"name": "corpus/part-00009',
+        "was changed: found md5 ",
+    ),
     "other white space": (b'\n "kind"', b'\n  "kind"', "is not what its own entries make"),
 }
 

@@ -153,6 +153,36 @@ def test_a_byte_level_bpe_of_two_files_is_read(tmp_path: Path) -> None:
     assert list(ids) == [vocabulary["b"], 256, 257, *(vocabulary[unit] for unit in "Ġlamp")]
 
 
+@pytest.mark.parametrize(("end", "is_told"), [(256, False), (300, True)])
+def test_ids_that_a_saved_tokeniser_would_not_keep_are_refused(
+    tmp_path: Path, end: int, is_told: bool
+) -> None:
+    """Behind a gap, ids of tokens that only the configuration names change when the tokeniser is saved."""
+    transformers = pytest.importorskip("transformers")
+    vocabulary = {unit: number for number, unit in enumerate(make_byte_alphabet())} | {"</s>": end}
+    special = {"id": end, "content": "</s>", "special": True, "normalized": False}
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
+    value = byte_bpe(vocab=vocabulary, merges=[], added_tokens=[{**special, **flags}])
+    write_json(tmp_path / "tokenizer.json", value)
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "mask_token": "<mask>", "pad_token": "<pad>"}
+    write_json(tmp_path / "tokenizer_config.json", settings)
+    loaded = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    expected = loaded("a<mask>", add_special_tokens=False).input_ids
+    loaded.save_pretrained(tmp_path / "saved")
+    saved = transformers.AutoTokenizer.from_pretrained(tmp_path / "saved")
+    assert (saved("a<mask>", add_special_tokens=False).input_ids != expected) == is_told
+    if is_told:
+        with pytest.raises(
+            VocabularyError, match="gives '<pad>' the id 301, and 257 once its tokeniser is sav"
+        ):
+            find_tokenizer_json(str(tmp_path), {})
+    else:
+        assert (
+            list(tokenizer_of(find_tokenizer_json(str(tmp_path), {})).encode_each(["a<mask>"]).ids)
+            == expected
+        )
+
+
 @pytest.mark.parametrize("has_json", [False, True])
 @pytest.mark.parametrize("name", ["RobertaTokenizer", "GPT2Tokenizer"])
 def test_a_byte_level_class_merges_a_word_that_is_a_token_itself(
