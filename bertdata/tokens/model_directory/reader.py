@@ -130,8 +130,8 @@ def _read_json_as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
     for entry, number in zip(entries, reloaded, strict=True):
         if entry["id"] != number:
             raise VocabularyError(
-                f"{files.directory}: AutoTokenizer gives {entry['content']!r} the id {entry['id']}, and {number} "
-                f"once its tokeniser is saved and loaded again; list the token in {TOKENIZER_NAME}"
+                f"{files.directory}: AutoTokenizer gives {entry['content']!r} the id {entry['id']}, and "
+                f"{number} once its tokeniser is saved and loaded again; list the token in {TOKENIZER_NAME}"
             )
     return {**json_parts, "added_tokens": entries}, added
 
