@@ -4,7 +4,8 @@ import pytest
 
 from bertdata.errors import SettingsError
 from bertdata.records import ShardLayout
-from trainer.data.generated import generate_data
+from trainer.config.settings import Config
+from trainer.data.generated import generate_data, make_configured_data
 
 
 @pytest.mark.parametrize("masks", [1, 30])
@@ -23,6 +24,14 @@ def test_other_numbers_of_masked_words_are_refused(masks: int) -> None:
     message = rf"max_predictions_per_seq is {masks}, expected 1 to max_seq_length - 2 \(30\)"
     with pytest.raises(SettingsError, match=message):
         generate_data(layout, vocabulary_size=100)
+
+
+@pytest.mark.parametrize(("length", "masks"), [(None, 20), (22, 20), (21, 3), (16, 2), (5, 1)])
+def test_short_examples_have_fewer_masks_unless_a_number_is_given(length: int | None, masks: int) -> None:
+    keys = {"generated_data": True, "max_seq_length": length}
+    assert make_configured_data(Config.of(**keys)).layout.max_predictions_per_seq == masks
+    with pytest.raises(SettingsError, match="max_predictions_per_seq is 40, expected 1 to"):
+        make_configured_data(Config.of(**keys | {"max_seq_length": 40, "max_predictions_per_seq": 40}))
 
 
 @pytest.mark.parametrize("fill", [0.0, 1.1])
