@@ -70,11 +70,13 @@ class FineTuningData(ABC):
     settings: class of the settings that determine the task's features.
     feature_flags: flags of the command ``features`` for settings that only this task has.
     refused: flags of the commands ``features`` and ``score`` that only other tasks have.
+    counts_training_labels: whether an evaluation has a baseline that follows from the training set's labels.
     """
 
     settings: type[ExampleSettings]
     feature_flags: ClassVar[tuple[str, ...]] = ()
     refused: ClassVar[tuple[str, ...]]
+    counts_training_labels: ClassVar[bool] = False
 
     @classmethod
     def choose_feature_length(cls, config: Config) -> int:

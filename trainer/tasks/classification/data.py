@@ -46,6 +46,7 @@ class TableData(FineTuningData):
     """
 
     settings = ClassificationSettings
+    counts_training_labels = True
     refused = (
         *("doc_stride", "doc_overlap", "max_query_length", "first_answer", "shuffled"),
         "version_2_with_negative",
