@@ -102,7 +102,8 @@ _KEYS = """\
 
 Each key is a flag (`max_seq_length` is `--max-seq-length`) and a key of the JSON file for `--config`. A key
 marked with * can have two values, for phase 1 and phase 2. It also exists with `_phase1` or `_phase2`
-appended.
+appended. The default bounds and initial value of the loss scale, and the default bounds of micro-batches,
+give way to those that are given: with `--max-loss-scale 100` the initial value is 100.
 """
 
 

@@ -36,6 +36,7 @@ from bertdata.tokens.model_directory.keys import warn_of_unread_keys
 SHUFFLES = ("none", "global")
 """Values of --shuffle. "global" mixes the documents of all parts (input files), and "none" does not."""
 _MOST_MASKS = "max_predictions_per_seq"
+_LONGEST_SPAN = "longest_span"
 
 
 def choose_settings(
@@ -115,6 +116,8 @@ def _make_settings(
     check_setting_names(found.settings_type, chosen)
     if _MOST_MASKS not in given:
         chosen |= _fit_most_masks(found.settings_type, chosen)
+    if _LONGEST_SPAN not in given:
+        chosen |= _fit_longest_span(found.settings_type, chosen)
     settings = found.settings_type(**convert_to_field_types(found.settings_type, chosen))
     for name in found.batch_type.sizes():
         size = settings.layout.size(name)
@@ -143,6 +146,23 @@ def _fit_most_masks(kind: type[ExampleSettings], chosen: Settings) -> Settings:
     masks = max(1, round(length * share))
     # With permutation, half of the number is for masked words and half for shuffled words.
     return {_MOST_MASKS: min(length, 2 * masks if values.get("permutation") is True else masks)}
+
+
+def _fit_longest_span(kind: type[ExampleSettings], chosen: Settings) -> Settings:
+    """Return longest_span for a shortest_span above its default, or a sequence length below it.
+
+    The result is empty if the default fits, or if the objective has no spans.
+    kind, chosen: as for ``_fit_most_masks``.
+    """
+    defaults = {item.name: item.default for item in fields(kind)}
+    if not {_LONGEST_SPAN, "shortest_span"} <= set(defaults):
+        return {}
+    values = {**defaults, **chosen}
+    default, shortest, length = (values[name] for name in (_LONGEST_SPAN, "shortest_span", "max_seq_length"))
+    # A value of a wrong type is left to the check of the settings, which names it.
+    if type(shortest) is not int or type(length) is not int or shortest <= default <= length:
+        return {}
+    return {_LONGEST_SPAN: min(max(default, shortest), length)}
 
 
 def check_shuffle(shuffle: str, num_shards: int | None) -> None:

@@ -120,8 +120,8 @@ class Checkpoint:
     label_names: the labels of a classification head, or None if the files do not name them.
     problem: the head's problem_type in transformers, or None if the files do not name it.
     choice: a line that says why this checkpoint of a run is taken, or "" for the newest one.
-    warnings: warnings about ignored content of the files. The code that opens the checkpoint prints them
-    once.
+    warnings: warnings about ignored content of the files, or about data that the run did not compare with
+    their md5s. The code that opens the checkpoint prints them once.
     """
 
     kind: str

@@ -78,7 +78,8 @@ class State:
     loss_scale: dict[str, float] = field(default_factory=dict)
     # the best evaluation of this phase so far (trainer.run.best_checkpoint), {} without keep_best
     best: dict[str, Any] = field(default_factory=dict)
-    # loss and metrics since the last row of the logs (trainer.logs.unfinished_row), {} after a whole row
+    # loss, metrics and times since the last row of the logs (trainer.logs.unfinished_row); {} after a whole
+    # row
     unfinished_row: dict[str, Any] = field(default_factory=dict)
     model: dict[str, Any]
     config: dict[str, Any]

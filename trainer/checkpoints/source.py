@@ -22,6 +22,7 @@ from trainer.checkpoints.reading import (
     read_state,
 )
 from trainer.checkpoints.safetensors_files import read_safetensors
+from trainer.checkpoints.unchecked_files import list_unchecked_warnings
 from trainer.config.model_kinds import read_model_config
 from trainer.model.headed import HeadedBert
 from trainer.plugins import find
@@ -116,6 +117,7 @@ def _open_own(path: Path, with_moments: bool) -> Checkpoint:
         betas=_find_betas(state),
         label_names=labels.names,
         problem=labels.problem,
+        warnings=list_unchecked_warnings(path, state),
     )
 
 

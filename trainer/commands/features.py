@@ -40,6 +40,10 @@ def run(arguments: list[str]) -> None:
     refuse_flags(given, task.refused)
     tokenizer, casing, warnings = _open_tokenizer(given)
     values = {name: getattr(given, name) for name in (*_FLAGS, *task.feature_flags)} | {"lower_case": casing}
+    fitted, lines = task.fit_defaults(values, tokenizer.vocabulary)
+    for line in lines:
+        say_error(f"trainer: {line}")
+    values |= fitted
     settings = task.settings(**{name: value for name, value in values.items() if value is not None})
     if given.dataset is not None:
         refuse_flags(given, ("shuffled",))
@@ -134,7 +138,8 @@ def _make_parser() -> Parser:
         "--max-query-length",
         type=parse_not_negative,
         metavar="N",
-        help="most tokens of a question, 0: no limit (default: 64)",
+        help="most tokens of a question, 0: no limit (default: 64, or the largest number that fits in "
+        "--max-seq-length)",
     )
     squad.add_argument(
         "--first-answer",

@@ -12,6 +12,7 @@ from typing import Any
 from bertdata.config.value_check import check_names, check_values, list_types
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
+from trainer.config.fitted_defaults import fit_defaults
 from trainer.config.settings import (
     Config,
     add_flag,
@@ -61,7 +62,8 @@ def make_layered(
     """Return the configuration of each phase of a command line, with the source of each value.
 
     A key may have values in several sources. The first listed source with a value decides: the flags, the
-    file of --config, the command's defaults, the defaults of ``trainer.config.sections``. There are two
+    file of --config, the command's defaults, the defaults of ``trainer.config.sections`` (which give way to
+    set keys that they contradict, see ``fit_defaults``). There are two
     phases if any key has two values, or if data for phase 2 are named. With --phase2 only phase 2 is
     returned.
 
@@ -103,7 +105,7 @@ def make_layered(
             keys = merge_length_keys(lower, upper)
         # The command's defaults depend on which keys are set. For example, finetune sets AdamW's learning
         # rate schedule only if no optimiser is set.
-        usual = defaults(keys)
+        usual = fit_defaults(keys) | defaults(keys)
         sources = dict.fromkeys(usual, prog.rpartition(" ")[2])
         sources |= dict.fromkeys(lower, str(path)) | {name: format_flag(name) for name in upper}
         try:

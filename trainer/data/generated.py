@@ -28,6 +28,7 @@ _SHORTEST = 1 / 16  # length of the shortest example, as a fraction of max_seq_l
 _LEAST_FULL = 0.1  # smallest fraction of examples that have the full length
 _LEAST_FILL = 0.2
 _MASKED = 0.15
+_UNMASKED = 2  # ids of an example that are never masked
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,9 +113,12 @@ def make_configured_data(config: Config) -> OpenedDataset:
     if masking := config.masking_at_load:
         raise SettingsError(f"masking {masking} needs a dataset: generated examples have no vocabulary")
     keys = config.data
+    length = keys.max_seq_length or 128
+    # 20 masks are the default for 128 ids. Sequences too short for them have the usual share of masks.
+    usual = 20 if length - _UNMASKED >= 20 else max(1, round(_MASKED * length))
     layout = ShardLayout(
-        max_seq_length=keys.max_seq_length or 128,
-        max_predictions_per_seq=keys.max_predictions_per_seq or 20,
+        max_seq_length=length,
+        max_predictions_per_seq=keys.max_predictions_per_seq or usual,
         objective=keys.objective or DEFAULT_OBJECTIVE,
     )
     model = config.model_settings
@@ -139,9 +143,9 @@ def generate_data(
     fill: average length of an example, divided by max_seq_length.
     """
     masks, ids = layout.max_predictions_per_seq, layout.max_seq_length
-    if not 0 < masks <= ids - 2:
+    if not 0 < masks <= ids - _UNMASKED:
         raise SettingsError(
-            f"max_predictions_per_seq is {masks}, expected 1 to max_seq_length - 2 ({ids - 2})"
+            f"max_predictions_per_seq is {masks}, expected 1 to max_seq_length - 2 ({ids - _UNMASKED})"
         )
     if not _LEAST_FILL <= fill <= 1:
         raise SettingsError(f"fill is {fill:g}, expected {_LEAST_FILL:g} to 1")

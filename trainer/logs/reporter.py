@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from bertdata.errors import MissingInputError
 from bertdata.io import storage
-from trainer.logs.unfinished_row import RowMeans, UnfinishedRow
+from trainer.logs.unfinished_row import MEAN_FIELDS, TIMED_FIELDS, RowMeans, UnfinishedRow
 
 Values = dict[str, Any]
 
@@ -65,11 +64,11 @@ class Logger:
     """Base class of a log. A Reporter calls the methods below, and subclasses override those that they need.
 
     Times are seconds since 1970. The methods get these values:
-    row: the fields of an UpdateRecord, and the metrics by name. Loss, metrics, seconds and data_wait are
-    means over the updates of the row, and all other fields are those of its last update. Unknown values are
-    left out. There are also ``step_loss`` (loss of the last update), ``total_time`` (seconds of all updates
-    so far) and, if an update of the row was timed, ``seconds_per_update`` and the rates of
-    ``Reporter._compute_rates``.
+    row: the fields of an UpdateRecord, and the metrics by name. Loss, metrics, seconds, sequences and
+    data_wait are means over the updates of the row, and all other fields are those of its last update.
+    Unknown values are left out. There are also ``step_loss`` (loss of the last update), ``total_time``
+    (seconds of all updates since the run was started or resumed) and, if an update of the row was timed,
+    ``seconds_per_update`` and the rates of ``Reporter._compute_rates``.
     evaluation: the values of an ``EvaluationRecord``, and the same results as text.
     plan: the numbers of ``RunPlan``.
     reach: the number of the update before an evaluation, and the number of examples trained on by then.
@@ -97,9 +96,6 @@ class Logger:
 
     def close(self, summary: Values, status: str, time: float) -> None: ...
 
-
-_SUMMED_FIELDS = ("seconds", "sequences", "tokens", "operations", "slots", "data_wait", "is_timed")
-"""Fields of UpdateRecord that are summed over updates, to compute rates such as tokens per second."""
 
 UNTIMED_UPDATES = 6
 """Number of updates after the start and after each checkpoint that do not count for the speed, because they
@@ -169,11 +165,11 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._devices, self._peak = devices, peak
         self._steps_of_update, self._trains = steps_of_update, trains
         self._start = clock()
-        self._waiting: list[UpdateRecord] = []
-        # Loss and metrics of the current row. Only these include the updates before a resume.
+        self._newest: UpdateRecord | None = None  # the newest update that is in no row yet
+        # Loss, metrics and times of the current row, which may have begun before a resume.
         self._means = RowMeans(unfinished_row)
-        # Sums over timed updates, for the current row and for the whole run.
-        self._row_sums, self._sums = _make_zero_sums(), _make_zero_sums()
+        # Sums over the timed updates since the run was started or resumed.
+        self._sums = dict.fromkeys(TIMED_FIELDS, 0.0)
         self._settling = UNTIMED_UPDATES
         self._summary = {"raw_train_time": 0.0}
         self._phase = ""
@@ -190,17 +186,22 @@ class Reporter(AbstractContextManager["Reporter"]):
         """Add the record of an update. If the update's number is a multiple of log_every, write a row."""
         if self._between is not None:
             self._start_block()
-        self._waiting.append(record)
+        self._newest = record
+        counts_for_speed = self._settling <= 0 and record.is_timed
+        timed = {name: float(getattr(record, name)) for name in TIMED_FIELDS} if counts_for_speed else {}
+        for name, value in timed.items():
+            self._sums[name] += value
+        self._settling -= 1
         self._means.add(
-            {"loss": record.loss, **record.metrics}, record.step, record.epoch, record.learning_rate
+            {"loss": record.loss, **record.metrics},
+            step=record.step,
+            epoch=record.epoch,
+            learning_rate=record.learning_rate,
+            times={name: getattr(record, name) for name in MEAN_FIELDS},
+            timed=timed,
         )
         self._summary["final_loss"] = record.loss
         self._summary["raw_train_time"] += record.seconds
-        if self._settling <= 0 and record.is_timed:
-            for sums in (self._row_sums, self._sums):
-                for name in sums:
-                    sums[name] += getattr(record, name)
-        self._settling -= 1
         if record.step % self._log_every == 0:
             self._write_row()
 
@@ -277,7 +278,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         """
         # A run that was killed after its last checkpoint and before this row has no new update when it is
         # resumed. If nothing is left to do, its row is written here. Otherwise the next resume needs it.
-        if self._waiting or (status == "success" and self._means.row is not None):
+        if self._newest is not None or (status == "success" and self._means.row is not None):
             self._write_row()
         if self._phase:
             self.event(f"{self._phase}_stop")
@@ -298,23 +299,21 @@ class Reporter(AbstractContextManager["Reporter"]):
     def _write_row(self) -> None:
         """Send the means over the updates since the last row to the loggers.
 
-        Loss and metrics include updates before a resume, and all measures of time only those after it.
+        The means and rates include updates before a resume. If there is no update after it, the row lacks
+        the fields that only the last update has, such as the memory.
         """
         row: Values = {}
-        if self._waiting:
-            rows = [_flatten_record(record) for record in self._waiting]
-            times = {name: fmean(row[name] for row in rows) for name in ("seconds", "data_wait")}
-            row = {**rows[-1], **times, "total_time": self._summary["raw_train_time"]}
-        row |= self._means.take()
+        if self._newest is not None:
+            row = {**_flatten_record(self._newest), "total_time": self._summary["raw_train_time"]}
+        fields, timed = self._means.take()
+        row |= fields
         row["step"] *= self._steps_of_update
-        if updates := self._row_sums["is_timed"]:
-            row |= {
-                "seconds_per_update": self._row_sums["seconds"] / updates,
-                **self._compute_rates(self._row_sums),
-            }
+        if timed:
+            row["seconds_per_update"] = timed["seconds"] / timed["is_timed"]
+            row |= self._compute_rates(timed)
         if "memory_gib" in row:
             self._summary["peak_memory_gib"] = row["memory_gib"]
-        self._waiting, self._row_sums = [], _make_zero_sums()
+        self._newest = None
         self._call_loggers("row", row)
 
     def _compute_rates(self, sums: Mapping[str, float]) -> Values:
@@ -328,7 +327,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         data_wait_share: share of the time in which the device waited for data.
         fill: share of the tokens in micro-batches that are not padding.
         """
-        seconds, sequences, tokens, operations, slots, data_wait, _ = sums.values()
+        seconds, sequences, tokens, operations, slots, data_wait, _ = (sums[name] for name in TIMED_FIELDS)
         if seconds <= 0:
             return {}
         found = {"sequences_per_second": sequences / seconds}
@@ -358,11 +357,6 @@ class Reporter(AbstractContextManager["Reporter"]):
         for name in (*ended, *between, f"{phase}_start"):
             self.event(name)
         self._phase = phase
-
-
-def _make_zero_sums() -> dict[str, float]:
-    """Return a sum of 0 for each field of UpdateRecord that is summed over updates."""
-    return dict.fromkeys(_SUMMED_FIELDS, 0.0)
 
 
 def _flatten_record(record: UpdateRecord) -> Values:

@@ -15,6 +15,7 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError, MissingInputError, SettingsError
 from bertdata.io import storage
 from bertdata.tokens.files import VocabularyFile
+from bertdata.tokens.load import vocabulary_of
 from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.formats.hub_cache import find_pretrained
@@ -180,6 +181,9 @@ def _prepare_features(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any],
     if config.data.max_seq_length is None and length > longest:
         length = keys["max_seq_length"] = longest  # the task's default is too long for this model
     check_length(length, longest, "max_seq_length", f"give --max-seq-length {longest} or less")
+    sizes = {**config.finetuning.values(), "max_seq_length": length}
+    for line in find_task_data(config.task).fit_defaults(sizes, vocabulary_of(found))[1]:
+        runtime.log(line)
     files = find_files(config)
     if files.evaluation is None and given.do_eval and given.task_dir is not None:
         runtime.log(f"{given.task_dir}: holds no {describe_usual_names(given, 1)}: nothing is evaluated")

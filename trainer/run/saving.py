@@ -8,9 +8,9 @@ compares them.
 
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 
+from trainer.checkpoints.unchecked_files import describe_files
 from trainer.data.loader import Loader
 from trainer.logs.reporter import Reporter
 from trainer.run.training_state import Training
@@ -24,7 +24,6 @@ Many schedulers kill a process 30 s after SIGTERM, and the checkpoint must be wr
 
 _PAUSE_SECONDS = 0.2  # between two looks whether the run was asked to stop
 _SILENT_SECONDS = 5.0  # of waiting before a line says what the run waits for
-_MOST_NAMED = 5
 
 
 def save_after_comparison(
@@ -57,14 +56,6 @@ def compare_used_files(runtime: Runtime, loader: Loader, longest: float = math.i
             f"{describe_files(found)} not compared with the md5s in the manifest yet; --resume compares them"
         )
     return found
-
-
-def describe_files(names: Sequence[str]) -> str:
-    """Return the number of data files and the first names, with a verb: "2 data files (a, b) are"."""
-    named = ", ".join(names[:_MOST_NAMED])
-    if len(names) > _MOST_NAMED:
-        named += ", ..."
-    return f"1 data file ({named}) is" if len(names) == 1 else f"{len(names)} data files ({named}) are"
 
 
 def _wait(runtime: Runtime, loader: Loader, longest: float) -> list[str]:

@@ -27,6 +27,7 @@ from trainer.checkpoints.resume_check import (
     describe_changed_settings,
 )
 from trainer.checkpoints.source import find_trained_length, find_trainer_checkpoint, open_checkpoint
+from trainer.checkpoints.unchecked_files import list_unchecked_warnings
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.order import Position
@@ -36,7 +37,6 @@ from trainer.run.best_checkpoint import describe_changed_evaluation
 from trainer.run.configured_shape import override_stored_settings
 from trainer.run.path_check import check_output_is_free, find_run_files
 from trainer.run.runtime import find_model_config
-from trainer.run.saving import describe_files
 from trainer.run.training_state import Training
 from trainer.splitting.split_tensors import SplitTensors
 from trainer.update.worker import Runtime
@@ -135,8 +135,6 @@ def load_start_from(
     tensors = training.tensors
     reader = tensors if isinstance(tensors, SplitTensors) else WholeModelReader(training)
     runtime.log(f"reading {path}")
-    if kind != "resumed":
-        runtime.on_rank_0(lambda: warn_of_unchecked_files(runtime, path))
     # "weights": counts begin at 0, and the position is the start of the data.
     if kind == "weights":
         reader.read_weights(path)
@@ -147,6 +145,8 @@ def load_start_from(
     saved = State(**runtime.on_rank_0(lambda: asdict(read_state(Path(path)))))
     # "phase 2": take weights and moments. Counts and position begin again, because phase 2 has other data.
     if kind == "phase 2":
+        for warning in list_unchecked_warnings(Path(path), saved):
+            runtime.log(f"warning: {warning}")
         longest = choose_longer(saved.longest, fresh.longest)
         state = replace(fresh, phase_start=saved.number, longest=longest)
         reader.read(Path(path), saved, state.applied)
@@ -169,21 +169,6 @@ def load_start_from(
         runtime.log(f"warning: {difference}")
     reader.read(Path(path), saved, state.applied)
     return state, saved.number
-
-
-def warn_of_unchecked_files(runtime: Runtime, path: str) -> None:
-    """Log a warning if a start point's run was stopped before all its data files were compared.
-
-    path: path of the checkpoint of any program. Only the trainer's own say this.
-    """
-    own = find_trainer_checkpoint(path)
-    state = None if own is None else read_state(own)
-    if state is not None and state.unchecked_files:
-        runtime.log(
-            f"warning: {path}: its run was stopped before all data were compared: "
-            f"{describe_files(state.unchecked_files)} not compared with the md5s in the manifest; "
-            f"bertdata verify-md5 {state.config.get('train_data')} does it"
-        )
 
 
 class WholeModelReader:

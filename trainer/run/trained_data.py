@@ -6,11 +6,14 @@ from typing import Any
 
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError
+from bertdata.io import storage
 from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.source import find_trainer_checkpoint
 from trainer.config.settings import list_section_keys
 from trainer.data.opening import prepare_for_training
-from trainer.tasks.task_files import FEATURES
+from trainer.run.copying import copy_features
+from trainer.tasks.fine_tuned import find_task_data
+from trainer.tasks.task_files import FEATURES, make_features
 from trainer.update.worker import Runtime
 
 _SECTIONS = ("data", "loading", "masking")
@@ -27,12 +30,41 @@ def open_trained_data(runtime: Runtime, path: str, tokens: int | None) -> Opened
     """
     digest, keys, candidates = runtime.on_rank_0(lambda: _find_trained_paths(path))
     for candidate in candidates:
-        found = None
-        with suppress(BertDataError):
-            config = runtime.config.changed(**keys)
-            found = prepare_for_training(config, runtime.task.open(config, candidate, tokens))
-        if all(runtime.collective.gather(found is not None and found.digest == digest)):
+        if (found := _open_candidate(runtime, candidate, keys, digest, tokens)) is not None:
             return found
+    # A run at a URL has no features there, so they are made again from its training file.
+    made = copy_features(runtime, runtime.on_rank_0(lambda: _remake_features(runtime, path)))
+    return None if made is None else _open_candidate(runtime, made, keys, digest, tokens)
+
+
+def _open_candidate(
+    runtime: Runtime, candidate: str, keys: dict[str, Any], digest: str | None, tokens: int | None
+) -> OpenedDataset | None:
+    """Open a dataset as the run did. Return None if it has another digest, or some worker cannot read it."""
+    found = None
+    with suppress(BertDataError):
+        config = runtime.config.changed(**keys)
+        found = prepare_for_training(config, runtime.task.open(config, candidate, tokens))
+    if all(runtime.collective.gather(found is not None and found.digest == digest)):
+        return found
+    return None
+
+
+def _remake_features(runtime: Runtime, path: str) -> str | None:
+    """Make the features of a fine-tuned run's training file again. Return their directory.
+
+    Return None for a task whose evaluation does not count training labels, and if the file no longer exists
+    or its features cannot be made.
+    path: path of the checkpoint.
+    """
+    config = runtime.config
+    own = find_trainer_checkpoint(path)
+    if own is None or not config.is_finetuning or not find_task_data(config.task).counts_training_labels:
+        return None
+    file = read_state(own).config.get("task_train_file")
+    with suppress(BertDataError):
+        if file and storage.exists(file):
+            return make_features(config, file, training=True, labelled=True, tell=runtime.log).directory
     return None
 
 

@@ -23,6 +23,7 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
 from trainer.checkpoints.checkpoint import clean_up_checkpoints, find_checkpoints, make_initial_state
 from trainer.checkpoints.kept_tokenizer import keep_tokenizer
+from trainer.checkpoints.unchecked_files import describe_files
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Form
@@ -49,7 +50,7 @@ from trainer.run.remote_output import (
 )
 from trainer.run.run_sources import RunSources, note_sources
 from trainer.run.runtime import find_model_config, make_model
-from trainer.run.saving import ASKED_SECONDS, describe_files, save_after_comparison
+from trainer.run.saving import ASKED_SECONDS, save_after_comparison
 from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
 from trainer.workers.save_timer import request_saves

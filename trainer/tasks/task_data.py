@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.reader import OpenedDataset
+from bertdata.records import Vocabulary
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.config.settings import Config
 from trainer.tasks.data_file import DataFile
@@ -69,16 +70,28 @@ class FineTuningData(ABC):
     settings: class of the settings that determine the task's features.
     feature_flags: flags of the command ``features`` for settings that only this task has.
     refused: flags of the commands ``features`` and ``score`` that only other tasks have.
+    counts_training_labels: whether an evaluation has a baseline that follows from the training set's labels.
     """
 
     settings: type[ExampleSettings]
     feature_flags: ClassVar[tuple[str, ...]] = ()
     refused: ClassVar[tuple[str, ...]]
+    counts_training_labels: ClassVar[bool] = False
 
     @classmethod
     def choose_feature_length(cls, config: Config) -> int:
         """Return the number of token ids in a feature. If none is configured, it is the task's default."""
         return config.data.max_seq_length or cls.settings().max_seq_length
+
+    def fit_defaults(
+        self, given: Mapping[str, Any], vocabulary: Vocabulary
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Return settings whose default gives way to another setting, and a line for the log about each.
+
+        given: settings of the features by name. A setting that is None has its default.
+        vocabulary: the tokeniser's vocabulary.
+        """
+        return {}, []
 
     @abstractmethod
     def list_usual_names(self, given: FinetuningSection) -> list[FileNames]:
@@ -104,11 +117,18 @@ class FineTuningData(ABC):
 
     @abstractmethod
     def prepare_configured_features(
-        self, given: FinetuningSection, length: int, *, training: bool, labelled: bool
+        self,
+        given: FinetuningSection,
+        length: int,
+        vocabulary: Vocabulary,
+        *,
+        training: bool,
+        labelled: bool,
     ) -> SettingsAndMaker:
         """Return the settings of the configured features, and the function that makes these features.
 
         length: number of ids in a feature.
+        vocabulary: the tokeniser's vocabulary.
         training: whether the features are for training.
         labelled: whether labels are read.
         """

@@ -133,7 +133,7 @@ def make_features(
     task = find_task_data(config.task)
     length = task.choose_feature_length(config)
     settings, make = task.prepare_configured_features(
-        config.finetuning, length, training=training, labelled=labelled
+        config.finetuning, length, tokenizer.vocabulary, training=training, labelled=labelled
     )
     name = make_feature_set_name(source, tokenizer.vocabulary, settings)
     directory = storage.join(str(config.run.output_dir), f"{FEATURES}/{name}")

@@ -75,7 +75,10 @@ def test_values_may_stand_apart_from_their_flags():
         (["--lr-schedule-by-step={}"], "'0' is a required property"),
         (['--lr-schedule-by-step={"0": 1, "x": 2}'], "lr_schedule_by_step: 'x' does not match"),
         (["--noallreduce-post-accumulation", "--allreduce-post-accumulation-fp16"], "needs allreduce_post"),
-        (["--init-loss-scale=0.5"], "expected min_loss_scale (1) to max_loss_scale (1.67772e+07)"),
+        (
+            ["--init-loss-scale=0.5", "--min-loss-scale=1"],
+            "expected min_loss_scale (1) to max_loss_scale (1.67772e+07)",
+        ),
         (["--strategy=sharde"], "strategy is 'sharde', expected one of auto, replicated, sharded, pipelined"),
         (["--device-memory=0"], "device_memory is 0, expected more than 0"),
         (["--bandwidth=0"], "bandwidth is 0, expected more than 0"),

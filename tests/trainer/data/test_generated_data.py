@@ -26,6 +26,14 @@ def test_other_numbers_of_masked_words_are_refused(masks: int) -> None:
         generate_data(layout, vocabulary_size=100)
 
 
+@pytest.mark.parametrize(("length", "masks"), [(None, 20), (22, 20), (21, 3), (16, 2), (5, 1)])
+def test_short_examples_have_fewer_masks_unless_a_number_is_given(length: int | None, masks: int) -> None:
+    keys = {"generated_data": True, "max_seq_length": length}
+    assert make_configured_data(Config.of(**keys)).layout.max_predictions_per_seq == masks
+    with pytest.raises(SettingsError, match="max_predictions_per_seq is 40, expected 1 to"):
+        make_configured_data(Config.of(**keys | {"max_seq_length": 40, "max_predictions_per_seq": 40}))
+
+
 @pytest.mark.parametrize("fill", [0.0, 1.1])
 def test_other_fractions_of_the_length_are_refused(fill: float) -> None:
     layout = ShardLayout(max_seq_length=32, max_predictions_per_seq=5)

@@ -43,13 +43,65 @@ def test_a_row_goes_on_after_a_checkpoint_with_the_same_bits(saved):
     assert after.unfinished_row is None
 
 
+SECONDS = (1.0, 3.0, 0.5, 0.25, 2.0)
+SEQUENCES = (4, 4, 8, 8, 16)
+
+
+def add_timed(reporter: Reporter, first: int, last: int) -> None:
+    """Add updates of different lengths, which count for the speed at once."""
+    reporter._settling = 0
+    for step in range(first, last + 1):
+        seconds, sequences = SECONDS[step - 1], SEQUENCES[step - 1]
+        reporter.update(
+            record(step, seconds=seconds, sequences=sequences, tokens=10 * sequences, data_wait=seconds / 4)
+        )
+
+
+@pytest.mark.parametrize("saved", range(1, len(SECONDS) + 1))
+def test_the_times_of_a_row_are_those_of_all_of_its_updates(saved):
+    """At the last number, the run was killed before the row was written, and nothing is left to do."""
+    before, recorder = Reporter([], log_every=9, clock=Clock()), Recorder()
+    add_timed(before, 1, saved)
+    after = Reporter(
+        [recorder], log_every=9, clock=Clock(), unfinished_row=through_a_state(before.unfinished_row, saved)
+    )
+    add_timed(after, saved + 1, len(SECONDS))
+    after.close("success")
+    (row,) = recorder.rows
+    seconds, sequences = sum(SECONDS), sum(SEQUENCES)
+    assert row["seconds"] == row["seconds_per_update"] == seconds / len(SECONDS)
+    assert row["data_wait"] == seconds / len(SECONDS) / 4
+    assert row["data_wait_share"] == 0.25
+    assert row["sequences_per_second"] == sequences / seconds
+    assert row["tokens_per_second"] == 10 * sequences / seconds
+    assert row["sequences"] / row["seconds"] == pytest.approx(sequences / seconds)  # of other programs' logs
+
+
+def test_a_row_of_an_earlier_version_has_the_times_since_the_resume():
+    before, recorder = Reporter([], log_every=9, clock=Clock()), Recorder()
+    add_timed(before, 1, 2)
+    assert before.unfinished_row is not None
+    stored = before.unfinished_row.as_json()
+    del stored["times"], stored["timed"]
+    row = read_unfinished_row(stored, 2, METRICS)
+    after = Reporter([recorder], log_every=9, clock=Clock(), unfinished_row=row)
+    add_timed(after, 3, len(SECONDS))
+    assert after.unfinished_row is not None
+    assert after.unfinished_row.updates == 5
+    after.close("success")
+    (found,) = recorder.rows
+    assert found["seconds"] == pytest.approx(sum(SECONDS[2:]) / 3)
+    assert found["sequences_per_second"] == pytest.approx(sum(SEQUENCES[2:]) / sum(SECONDS[2:]))
+
+
 def test_a_run_with_nothing_left_to_do_writes_the_row_that_was_not_written():
     before, recorder = make_reporter(Recorder()), Recorder()
     add(before, 1, 3)
     make_reporter(recorder, through_a_state(before.unfinished_row, 3)).close("success")
     (row,) = recorder.rows
     assert (row["step"], row["loss"], row["step_loss"]) == (3, (0.1 + 0.7 + 1e-9) / 3, 1e-9)
-    assert "seconds" not in row
+    assert row["seconds"] == 0.5
+    assert "total_time" not in row
 
 
 @pytest.mark.parametrize("status", ["stopped", "aborted"])

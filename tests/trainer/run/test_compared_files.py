@@ -238,6 +238,39 @@ def test_a_phase_2_warns_of_files_that_phase_1_left(trainer, many, tmp_path, mon
     assert f"not compared with the md5s in the manifest; bertdata verify-md5 {many} does it" in outcome.err
 
 
+@pytest.mark.parametrize("many", ["tfrecord"], indirect=True)
+def test_convert_predict_and_evaluate_warn_of_files_that_the_run_left(
+    trainer, many, tmp_path, monkeypatch, slow
+):
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    assert trainer(*run_of(many, whole, "--steps=1", "--warmup=0")).status == 0
+    slow(lambda: False)
+    send_in_update(monkeypatch, 5, signal.SIGTERM)
+    assert trainer(*run_of(many, run)).status == 0
+    monkeypatch.undo()
+    checkpoint = find_checkpoints(str(run))[5]
+    names = read_state(checkpoint).unchecked_files
+    warning = (
+        f"trainer: warning: {checkpoint}: its run was stopped before all data were compared: {len(names)} "
+        f"data files ({', '.join(names)}) are not compared with the md5s in the manifest; bertdata "
+        f"verify-md5 {many} does it\n"
+    )
+    commands = {
+        "convert": lambda run: ("convert", run, tmp_path / f"exported-{run.name}"),
+        "predict": lambda run: ("predict", run, "a [MASK] b"),
+        "evaluate": lambda run: ("evaluate", f"--output-dir={run}", f"--eval-data={many}"),
+        "a new start": lambda run: run_of(
+            many, tmp_path / f"after-{run.name}", "--steps=1", "--warmup=0", f"--start-from-ckpt={run}"
+        ),
+    }
+    for name, command in commands.items():
+        for trained, count in ((run, 1), (whole, 0)):
+            outcome = trainer(*command(trained))
+            assert outcome.status == 0, (name, outcome.err)
+            assert outcome.err.count(warning) == count, (name, outcome.err)
+            assert outcome.err.count("not compared") == count, (name, outcome.err)
+
+
 @pytest.mark.parametrize("many", ["hdf5"], indirect=True)
 def test_two_workers_wait_for_the_files_of_each(many, tmp_path, monkeypatch):
     last = list_used(many, updates=2 * STEPS)[-1]

@@ -14,7 +14,7 @@ import pytest
 
 from bertdata.lineages.run_state import compute_state_md5
 from tests.support.fine_tuning import finetune_words, table
-from tests.support.training_runs import losses, start_workers, words
+from tests.support.training_runs import losses, refuse, start_workers, words
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.reading import read_state
 from trainer.logs.foreign_logs import read_dllogger
@@ -54,8 +54,43 @@ def test_a_run_that_goes_on_from_a_checkpoint_between_rows_has_the_same_rows(
     assert losses(run) == losses(whole)
     assert logged(run) == logged(whole)
     for number, path in find_checkpoints(str(whole)).items():
-        again = read_state(find_checkpoints(str(run))[number])
-        assert again.unfinished_row == read_state(path).unfinished_row
+        rows = [read_state(one).unfinished_row for one in (path, find_checkpoints(str(run))[number])]
+        assert drop_times(rows[0]) == drop_times(rows[1])
+        counts = [row.get("times", {}).get("updates") for row in rows]
+        assert counts[0] == counts[1] == rows[0].get("updates")
+
+
+def drop_times(row: dict[str, Any]) -> dict[str, Any]:
+    """Return an unfinished row without the sums of its times, which no two runs have in common."""
+    return {name: value for name, value in row.items() if name not in ("times", "timed")}
+
+
+def test_the_time_of_a_row_includes_the_updates_before_the_checkpoint(trainer, training_set, whole, tmp_path):
+    """The updates before the checkpoint have taken an hour here, and those after it some milliseconds."""
+    run = Path(shutil.copytree(whole, tmp_path / "run"))
+    checkpoint = find_checkpoints(str(run))[6]
+    row = read_state(checkpoint).unfinished_row
+    assert row["times"]["updates"] == 2
+    row["times"]["seconds"] = 3600.0
+    edit_state(checkpoint, unfinished_row=row)
+    assert trainer(*words(training_set, run, *FLAGS, "--resume-step=6")).status == 0
+    with (run / "training.csv").open(encoding="utf-8") as file:
+        times = {row["step"]: float(row["iter_time"]) for row in csv.DictReader(file)}
+    assert 900 <= times["8"] < 910
+    assert times["10"] < 10
+
+
+@pytest.mark.parametrize(
+    "changes", [{"seconds": -1.0}, {"seconds": "1"}, {"updates": 0}, {"strange": 1.0}, {"data_wait": None}]
+)
+def test_damaged_times_of_a_row_are_refused(trainer, training_set, whole, tmp_path, changes):
+    run = Path(shutil.copytree(whole, tmp_path / "run"))
+    checkpoint = find_checkpoints(str(run))[6]
+    row = read_state(checkpoint).unfinished_row
+    times = {name: value for name, value in (row["times"] | changes).items() if value is not None}
+    edit_state(checkpoint, unfinished_row=row | {"times": times})
+    refused = trainer(*words(training_set, run, *FLAGS, "--resume-step=6"))
+    refuse(refused, 1, "state.json: state.unfinished_row.times")
 
 
 def test_a_branch_of_a_run_begins_with_the_whole_row(trainer, training_set, whole, tmp_path):

@@ -36,6 +36,37 @@ def test_a_run_is_evaluated_by_its_own_task_without_a_word_about_it(trainer, req
     assert {name: written[name] for name in predictions} == {name: before[name] for name in predictions}
 
 
+def test_the_baseline_follows_from_the_training_file_if_the_features_are_not_there(
+    trainer, pretrained, tmp_path
+):
+    """As on another machine than that of a run in a bucket. The training file has 21 of 24 bad labels."""
+    rows = [f"The harbour is old .\t{'good' if number < 3 else 'bad'}" for number in range(24)]
+    train, dev, run = tmp_path / "train.tsv", table(tmp_path / "dev.tsv", 20), tmp_path / "run"
+    train.write_text("\n".join(["text\tlabel", *rows, ""]), encoding="utf-8")
+    files = (f"--train-file={train}", f"--eval-file={dev}", "--steps=2", "--eval-every=0")
+    assert trainer(*finetune_words("classification", pretrained, run, *files)).status == 0
+    evaluated = ("evaluate", f"--output-dir={run}")
+    first = trainer(*evaluated)
+    told = 'in the training set "bad" is the label of 87.5%'
+    assert told in first.err
+    expected = results(run)
+    shutil.rmtree(run / "features")
+    again = trainer(*evaluated)
+    assert again.status == 0, again.err
+    assert told in again.err
+    assert results(run) == expected
+    shutil.rmtree(run / "features")
+    train.write_text("\n".join(["text\tlabel", *rows[1:], ""]), encoding="utf-8")
+    changed = trainer(*evaluated)
+    assert changed.status == 0, changed.err
+    assert "; in the evaluation set " in changed.err
+    shutil.rmtree(run / "features")
+    train.unlink()
+    gone = trainer(*evaluated)
+    assert gone.status == 0, gone.err
+    assert "; in the evaluation set " in gone.err
+
+
 def test_another_file_is_evaluated_and_one_without_labels_predicted(trainer, labelled, tmp_path):
     run, other = labelled / "run", table(tmp_path / "other.tsv", 7)
     plain = table(tmp_path / "plain.tsv", 5, labelled=False)

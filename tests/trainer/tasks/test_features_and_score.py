@@ -182,7 +182,7 @@ def test_a_file_without_answers_cannot_be_scored(tmp_path, capsys):
         (["--task=squad", "--labels=a,b"], 2, "--labels: the task squad has no such setting"),
         (["--task=mrpc", "--doc-stride=9"], 2, "--doc-stride: the task mrpc has no such setting"),
         (
-            ["--task=squad", "--max-seq-length=66"],
+            ["--task=squad", "--max-seq-length=66", "--max-query-length=64"],
             2,
             "max_query_length is 64, expected at most max_seq_length - 4",
         ),

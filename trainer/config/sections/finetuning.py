@@ -52,8 +52,11 @@ class FinetuningSection(Section):
         "number of tokens that two neighbouring spans of a long context share; replaces doc_stride",
         least=0,
     )
-    max_query_length: int = setting(
-        64, "most tokens of a question, the rest is cut off; 0: no limit", least=0
+    max_query_length: int | None = setting(
+        None,
+        "most tokens of a question, the rest is cut off; 0: no limit (default: 64, or the largest number "
+        "that fits in max_seq_length)",
+        least=0,
     )
     first_answer: bool = setting(
         False,

@@ -131,6 +131,7 @@ def _translate_finetuning(flags: ParsedCommandLine) -> TranslatedCommand:
     }
     if task == "squad":
         keys |= {"rows": True, "answers_over_padding": True, "padding_learns": False}
+        keys["max_query_length"] = 64
     if steps > 0:  # the program makes one more update than this number of steps, with a learning rate of 0
         keys |= {"steps": steps, "num_train_epochs": None}
     is_lazy = _choose_execution_mode(flags) == "lazy" and flags["device"] == "hpu"

@@ -61,7 +61,7 @@ def translate_finetuning(flags: ParsedCommandLine) -> TranslatedCommand:
         "output_dir": flags["output_dir"] or os.path.expanduser(f"~/tmp/{folder}/"),
     }  # fmt: skip
     if task == "squad":
-        keys |= {"doc_stride": 128, "rows": True, "answers_over_padding": True}
+        keys |= {"doc_stride": 128, "max_query_length": 64, "rows": True, "answers_over_padding": True}
     flags.warn(
         "the program makes the updates of its questions or pairs, this trainer those of their features"
     )

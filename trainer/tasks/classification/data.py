@@ -12,6 +12,7 @@ import numpy as np
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.io.terminal import say_error
+from bertdata.records import Vocabulary
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.tasks.classification.features import fill_in_settings, make_pair_examples
 from trainer.tasks.classification.head_fit import adopt_head_labels
@@ -45,6 +46,7 @@ class TableData(FineTuningData):
     """
 
     settings = ClassificationSettings
+    counts_training_labels = True
     refused = (
         *("doc_stride", "doc_overlap", "max_query_length", "first_answer", "shuffled"),
         "version_2_with_negative",
@@ -94,7 +96,13 @@ class TableData(FineTuningData):
         return [describe_dataset_labels(make_configured_task(given), data)]
 
     def prepare_configured_features(
-        self, given: FinetuningSection, length: int, *, training: bool, labelled: bool
+        self,
+        given: FinetuningSection,
+        length: int,
+        vocabulary: Vocabulary,
+        *,
+        training: bool,
+        labelled: bool,
     ) -> SettingsAndMaker:
         task = make_configured_task(given)
         if not labelled:

@@ -2,15 +2,21 @@
 
 import math
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from bertdata.errors import InputError, UsageError
+from bertdata.records import Vocabulary
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.tasks.data_file import DataFile, parse_json, read_file
 from trainer.tasks.names import FileNames
-from trainer.tasks.squad.features import SquadSettings, make_squad_examples
+from trainer.tasks.squad.features import (
+    USUAL_QUERY_LENGTH,
+    SquadSettings,
+    choose_query_length,
+    make_squad_examples,
+)
 from trainer.tasks.squad.metrics import (
     score_answers,
     score_answers_or_none,
@@ -34,6 +40,22 @@ class SquadData(FineTuningData):
     )
     refused = (*TABLE_FLAGS, "no_labels")
 
+    def fit_defaults(
+        self, given: Mapping[str, Any], vocabulary: Vocabulary
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Return max_query_length if it is not given and its usual value does not fit in max_seq_length."""
+        length = given["max_seq_length"]
+        if length is None or given["max_query_length"] is not None:
+            return {}, []
+        fitting = choose_query_length(length, vocabulary.pair_separators)
+        if fitting == USUAL_QUERY_LENGTH:
+            return {}, []
+        line = (
+            f"max_query_length is {fitting} instead of {USUAL_QUERY_LENGTH}, the most that max_seq_length "
+            f"{length} has room for"
+        )
+        return {"max_query_length": fitting}, [line]
+
     def list_usual_names(self, given: FinetuningSection) -> list[FileNames]:
         version = "v2.0" if given.version_2_with_negative else "v1.1"
         return [(f"train-{version}.json", f"dev-{version}.json", f"dev-{version}.json")]
@@ -54,9 +76,15 @@ class SquadData(FineTuningData):
         return {}
 
     def prepare_configured_features(
-        self, given: FinetuningSection, length: int, *, training: bool, labelled: bool
+        self,
+        given: FinetuningSection,
+        length: int,
+        vocabulary: Vocabulary,
+        *,
+        training: bool,
+        labelled: bool,
     ) -> SettingsAndMaker:
-        return make_squad_settings(given, length, training=training), make_squad_examples
+        return make_squad_settings(given, length, vocabulary, training=training), make_squad_examples
 
     def prepare_requested_features(
         self, given: Namespace, source: DataFile, settings: SquadSettings
@@ -96,18 +124,24 @@ class SquadData(FineTuningData):
         return Scores(metrics, warnings, _describe_guess(questions))
 
 
-def make_squad_settings(given: FinetuningSection, length: int, *, training: bool) -> SquadSettings:
+def make_squad_settings(
+    given: FinetuningSection, length: int, vocabulary: Vocabulary, *, training: bool
+) -> SquadSettings:
     """Return the settings of features from the configuration.
 
     length: number of token ids in a feature.
+    vocabulary: the tokeniser's vocabulary.
     training: whether the features are for training.
     """
+    query_length = given.max_query_length
+    if query_length is None:
+        query_length = choose_query_length(length, vocabulary.pair_separators)
     return SquadSettings(
         max_seq_length=length,
         lower_case=given.lower_case is not False,
         doc_stride=given.doc_stride,
         doc_overlap=given.doc_overlap,
-        max_query_length=given.max_query_length,
+        max_query_length=query_length,
         training=training,
         first_answer=given.first_answer,
         version_2_with_negative=given.version_2_with_negative,

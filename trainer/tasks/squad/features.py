@@ -26,6 +26,9 @@ from trainer.tasks.feature_set import SourceExamples, pad_columns
 from trainer.tasks.squad.places import Places, find_answer_by_places, locate_tokens
 from trainer.tasks.squad.reading import Answer, Context, Question, read_squad
 
+USUAL_QUERY_LENGTH = 64
+"""Most tokens of a question if max_query_length is not given and max_seq_length has room for them."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SquadSettings(ExampleSettings):
@@ -40,7 +43,9 @@ class SquadSettings(ExampleSettings):
     max_seq_length: int = setting(384, "most token ids in a feature, special tokens included")
     doc_stride: int = setting(128, "tokens from the start of one span of a context to the next")
     doc_overlap: int | None = setting(None, "tokens that two spans have in common; in place of doc_stride")
-    max_query_length: int = setting(64, "most tokens of a question; the rest is cut off; 0: none is cut")
+    max_query_length: int = setting(
+        USUAL_QUERY_LENGTH, "most tokens of a question; the rest is cut off; 0: none is cut"
+    )
     training: bool = setting(False, "read answers and learn their positions")
     first_answer: bool = setting(False, "learn the first of several answers; a question without has none")
     version_2_with_negative: bool = setting(False, "questions may have no answer (SQuAD 2.0)")
@@ -60,8 +65,7 @@ class SquadSettings(ExampleSettings):
 
         separators: number of sep tokens between question and span.
         """
-        # leave room for cls, the last sep, and one token of the context
-        longest = self.max_seq_length - separators - 3
+        longest = compute_longest_query(self.max_seq_length, separators)
         require(
             self.max_query_length <= longest,
             f"max_query_length is {self.max_query_length}, expected at most max_seq_length - "
@@ -98,6 +102,23 @@ class SquadSettings(ExampleSettings):
         if not self.first_answer:
             del found["first_answer"]
         return found
+
+
+def compute_longest_query(max_seq_length: int, separators: int) -> int:
+    """Return the number of question tokens that leave room for cls, the sep tokens, and one context token.
+
+    separators: number of sep tokens between question and span.
+    """
+    return max_seq_length - separators - 3
+
+
+def choose_query_length(max_seq_length: int, separators: int) -> int:
+    """Return the default of max_query_length: 64 tokens, or the largest number that fits.
+
+    The result is at least 1, because a max_query_length of 0 means no limit.
+    separators: number of sep tokens between question and span.
+    """
+    return max(1, min(USUAL_QUERY_LENGTH, compute_longest_query(max_seq_length, separators)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -172,7 +172,9 @@ class SquadEvaluation(TaskEvaluation):
         """
         self._settings = config.finetuning
         tokenizer = load_configured_tokenizer(config)
-        settings = make_squad_settings(self._settings, data.layout.max_seq_length, training=False)
+        settings = make_squad_settings(
+            self._settings, data.layout.max_seq_length, tokenizer.vocabulary, training=False
+        )
         self._vocabulary: Vocabulary = tokenizer.vocabulary
         self._questions = read_squad(read_file(path), negatives=settings.version_2_with_negative).questions
         self._features = make_features(self._questions, tokenizer, settings)
@@ -242,7 +244,7 @@ def _find_answer(given: Namespace, opened: Trained, question: str, name: str, co
     length = min(SquadData.choose_feature_length(config), opened.shape.max_position_embeddings)
     questions = [Question(id="question", text=question, context=split_context(context))]
     keys = config.finetuning
-    settings = make_squad_settings(keys, length, training=False)
+    settings = make_squad_settings(keys, length, opened.vocabulary, training=False)
     features = make_features(questions, opened.tokenizer, settings)
     if not features:
         raise InputError(f"{name}: holds no words")
