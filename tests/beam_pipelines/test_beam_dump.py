@@ -9,14 +9,22 @@ import signal
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from distributed import Client
 
 from beam_pipelines.prepare import main
-from beam_pipelines.stages.extraction import CollectRange, ExtractRange, HashDump, JoinDefinitions
+from beam_pipelines.stages.extraction import (
+    CollectRange,
+    ExtractRange,
+    HashDump,
+    JoinDefinitions,
+    _lock_python_engine,
+)
 from beam_pipelines.stages.extraction_stage import plan_extraction
+from beam_pipelines.stages.shards import ONE_AT_A_TIME
 from bertdata.cli.main import main as command_line
 from bertdata.wiki.settings import EXTRACTORS, ExtractSettings
 from tests.support.commands import contents, files_below
@@ -90,6 +98,13 @@ def test_the_runner_does_not_matter(
     expected = commands(DUMP, small_vocabulary_file, tmp_path / "row", SEGMENT, SMALL)
     assert main(words(DUMP, small_vocabulary_file, tmp_path / "beam", *flags)) == 0
     assert (contents(tmp_path / "beam.text"), contents(tmp_path / "beam")) == expected
+
+
+@pytest.mark.parametrize(("engine", "is_alone"), [("python", True), ("native", False)])
+def test_threads_of_a_worker_take_turns_with_the_python_engine(engine: str, is_alone: bool) -> None:
+    """wikiextractor keeps its settings in module variables. The kernels have none."""
+    lock = _lock_python_engine(SimpleNamespace(engine=engine))
+    assert (lock is ONE_AT_A_TIME) == is_alone
 
 
 def test_the_engine_does_not_matter(
