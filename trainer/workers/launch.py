@@ -112,7 +112,6 @@ def _launch_processes(size: int, folder: Path, words: Sequence[str]) -> list[int
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
         from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    logging.disable()  # silence torch's launcher, because the workers themselves print their errors
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
@@ -125,10 +124,14 @@ def _launch_processes(size: int, folder: Path, words: Sequence[str]) -> list[int
         monitor_interval=0.05,
         logs_specs=DefaultLogsSpecs(log_dir=str(folder)),
     )
+    before = logging.root.manager.disable
+    logging.disable()  # silence torch's launcher, because the workers themselves print their errors
     try:
         elastic_launch(config, sys.executable)(*words)
     except ChildFailedError as error:
         return [failure.exitcode for _, failure in sorted(error.failures.items())]
+    finally:
+        logging.disable(before)
     return []
 
 

@@ -1,6 +1,7 @@
 """``python -m trainer like``: choice of the program, its flags and ours, workers, devices."""
 
 import json
+import logging
 import subprocess
 import sys
 from shlex import split
@@ -144,6 +145,7 @@ def test_the_workers_that_a_program_starts_are_started(trainer, training_set, tm
     assert "; with --device=cpu" in outcome.err
     state = read_state(choose_checkpoint(str(tmp_path / "results" / "checkpoints")))
     assert (state.step, state.trained) == (1, 8)
+    assert logging.root.manager.disable == logging.NOTSET, "torch's launcher is silenced only while it runs"
 
 
 def test_a_wrong_command_is_refused_before_anything_is_opened(trainer, tmp_path):
