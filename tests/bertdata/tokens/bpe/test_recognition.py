@@ -68,6 +68,9 @@ def of_split(**changes: Any) -> dict[str, Any]:
 WITH_UNKNOWN_PARTS = byte_bpe()["model"]["vocab"] | {"\u3042b": SIZE, "b\u3042": SIZE + 1}
 """A vocabulary with the results of two merges, but not with their part \u3042."""
 
+WITHOUT_USE_REGEX = {name: value for name, value in byte_level(False).items() if name != "use_regex"}
+"""The library takes it as true."""
+
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "another model": ({"type": "Unigram"}, "its model is Unigram"),
     "byte_fallback": ({"byte_fallback": True}, "its model has byte_fallback"),
@@ -81,6 +84,14 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "no pre-tokeniser": ({"pre_tokenizer": None}, "its pre-tokeniser is none"),
     "words": ({"pre_tokenizer": {"type": "Whitespace"}}, "its pre-tokeniser is Whitespace"),
     "no pattern": ({"pre_tokenizer": byte_level(False, use_regex=False)}, "its pre-tokeniser is ByteLevel"),
+    "a second pattern": (
+        {"pre_tokenizer": sequence(split("qwen2")["pretokenizers"][0], byte_level(False))},
+        "its pre-tokeniser is Split and ByteLevel",
+    ),
+    "a second pattern that is usual": (
+        {"pre_tokenizer": sequence(split("qwen2")["pretokenizers"][0], WITHOUT_USE_REGEX)},
+        "its pre-tokeniser is Split and ByteLevel",
+    ),
     "another pattern": (
         {"pre_tokenizer": of_split(pattern={"Regex": r"\w+"})},
         "its pre-tokeniser splits by a pattern that is neither GPT-2's, Llama 3's nor Qwen 2's",
