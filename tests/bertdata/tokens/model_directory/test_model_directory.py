@@ -183,6 +183,49 @@ def test_ids_that_a_saved_tokeniser_would_not_keep_are_refused(
         )
 
 
+@pytest.mark.parametrize(
+    "given", [{}, {"special": True}, {"special": False}, {"normalized": True}, {"normalized": False}], ids=str
+)
+@pytest.mark.parametrize("lower_case", [True, False])
+def test_an_extra_token_is_searched_for_in_text_as_autotokenizer_does(
+    tmp_path: Path, given: dict[str, bool], lower_case: bool
+) -> None:
+    """In the normalised text, unless its flags say that it is special or not normalised."""
+    transformers = pytest.importorskip("transformers")
+    extra = [{"content": "<X>", "__type": "AddedToken", **given}]
+    directory = german_directory(tmp_path / "m", extra_special_tokens=extra, do_lower_case=lower_case)
+    texts = ["er <X> er", "er <x> er", "er<X>das"]
+    library = transformers.AutoTokenizer.from_pretrained(str(directory))
+    expected = [library(text, add_special_tokens=False).input_ids for text in texts]
+    ours = tokenizer_of(find_tokenizer_json(str(directory), {}))
+    assert [list(ours.encode_each([text]).ids) for text in texts] == expected
+
+
+@pytest.mark.parametrize("given", [{}, {"add_prefix_space": True}, {"add_prefix_space": False}], ids=str)
+@pytest.mark.parametrize("normalizer", [None, {"type": "NFC"}], ids=["none", "NFC"])
+def test_an_xlm_roberta_is_read_as_autotokenizer_reads_it(
+    tmp_path: Path, given: dict[str, bool], normalizer: dict[str, str] | None
+) -> None:
+    """A blank goes before each word unless add_prefix_space is false. The file's normaliser is not used."""
+    transformers = pytest.importorskip("transformers")
+    words = ["<s>", "<pad>", "</s>", "<unk>", "\u2581", "\u2581the", "the", "a", "\u0301", "\xe1", "<mask>"]
+    model = {
+        "type": "Unigram",
+        "unk_id": 3,
+        "vocab": [[word, -1.0] for word in words],
+        "byte_fallback": False,
+    }
+    parts = dict.fromkeys(("truncation", "padding", "pre_tokenizer", "post_processor", "decoder"))
+    value = {"version": "1.0", **parts, "normalizer": normalizer, "added_tokens": [], "model": model}
+    write_json(tmp_path / "tokenizer.json", value)
+    write_json(tmp_path / "tokenizer_config.json", {"tokenizer_class": "XLMRobertaTokenizer", **given})
+    library = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
+    texts = ["the the", " a", "a\u0301 thea"]
+    expected = [library(text, add_special_tokens=False).input_ids for text in texts]
+    ours = tokenizer_of(find_tokenizer_json(str(tmp_path), {}))
+    assert [list(ours.encode_each([text]).ids) for text in texts] == expected
+
+
 @pytest.mark.parametrize("has_json", [False, True])
 @pytest.mark.parametrize("name", ["RobertaTokenizer", "GPT2Tokenizer"])
 def test_a_byte_level_class_merges_a_word_that_is_a_token_itself(

@@ -45,6 +45,27 @@ def test_slices_have_the_pretokens_of_the_whole_document(
     assert counts[0] == counts[1]
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_long_line_is_cut_at_the_last_single_blank_between_two_texts(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(200):
+        line = "".join(rng.choice(" \ta") for _ in range(rng.randrange(9)))
+        cuts = [
+            place
+            for place in range(1, len(line.rstrip()))
+            if line[place] == " " and line[:place].strip() and not line[place - 1].isspace()
+        ]
+        assert texts._find_line_cut(line) == max(cuts, default=0)
+
+
+def test_a_line_without_end_comes_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "SLICE_CHARACTERS", 10)
+    monkeypatch.setattr(texts, "LONGEST_RUN", 30)
+    found = list(texts._split_lines(["some words ", "and more of them ", "x" * 50, " end\nlast"]))
+    # each time a block has been read; what is left of a line when its end is read stays whole
+    assert found == ["some", "words and more of", "them", "x" * 30, f"{'x' * 20} end", "last"]
+
+
 def test_a_byte_that_is_not_utf8_is_named_by_its_line_behind_the_first_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

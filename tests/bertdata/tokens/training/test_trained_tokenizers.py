@@ -234,11 +234,12 @@ def test_a_unigram_of_a_long_text_learns_from_a_sample_and_says_so(
     assert unknown.token_to_id("<unk>") not in unknown.encode(text).ids
 
 
-@pytest.mark.parametrize("name", ["vocab.txt", "vocab.json"])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("vocab.txt", "wordpiece"), ("vocab.json", "unigram"), ("vocab.json", "bpe")]
+)
 def test_a_manifest_beside_the_vocabulary_names_releases_and_is_verified(
-    name: str, bertdata: Program, corpus: list[Path], tmp_path: Path
+    name: str, kind: str, bertdata: Program, corpus: list[Path], tmp_path: Path
 ) -> None:
-    kind = "unigram" if name.endswith(".json") else "wordpiece"
     packages = ("tokenizers", "sentencepiece") if kind == "unigram" else ("tokenizers",)
     releases = {package: pytest.importorskip(package).__version__ for package in packages}
     path, beside = tmp_path / name, tmp_path / f"{name}.manifest.json"
