@@ -260,3 +260,23 @@ def test_a_missing_package_names_the_extra(package: str, monkeypatch: pytest.Mon
         ParquetWriter(io.BytesIO(), LAYOUT)
     with pytest.raises(MissingExtraError, match=package):
         ParquetReader(io.BytesIO(), "shard")
+
+
+@pytest.mark.parametrize(("group_rows", "is_small"), [(5, True), (10, True), (11, False)])
+def test_row_groups_are_pieces_unless_another_program_made_them_large(
+    group_rows: int, is_small: bool
+) -> None:
+    """A piece is read at once: at most twice the rows of a row group that is written here."""
+    rows = [plain_row(number) for number in range(23)]
+    with patch.object(parquet_file, "GROUP_ROWS", 5):
+        table = pq.read_table(io.BytesIO(encode(pack(rows))))
+        file = io.BytesIO()
+        pq.write_table(table, file, row_group_size=group_rows)
+        reader = ParquetReader(file, "shard")
+        ends = reader.find_piece_ends()
+        if not is_small:
+            assert ends is None
+            return
+        assert ends == [*range(group_rows, 23, group_rows), 23]
+        found = [example for number in range(len(ends)) for example in reader.read_piece(number).examples()]
+        assert found == rows

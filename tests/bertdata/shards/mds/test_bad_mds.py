@@ -1,5 +1,6 @@
 """Damaged and unsafe MDS directories: one line each, which names file and fault."""
 
+import io
 import json
 import struct
 from collections.abc import Callable
@@ -9,8 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bertdata.errors import ShardError
+from bertdata.shards.mds import directory
 from bertdata.shards.mds.directory import write_directory
 from bertdata.shards.mds.index import ShardForm
+from bertdata.shards.mds.shard_file import join_shard, read_head
 
 Change = Callable[[Path], None]
 
@@ -193,3 +197,31 @@ def test_other_columns_are_named(bertdata, tmp_path):
 def test_other_objectives_are_refused_when_ids_are_read(bertdata, foreign, objective):
     outcome = bertdata("convert", foreign, foreign.parent / "out.tfrecord", f"--objective={objective}")
     outcome.assert_one_error(2, f"holds ids alone; objective {objective} has")
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_shard_is_at_most_as_large_as_its_offsets_can_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: int
+) -> None:
+    form = ShardForm.from_columns({"input_ids": "ndarray:uint16"}, size_limit=None)
+    samples = [{"input_ids": np.arange(3 + number, dtype=np.uint16)} for number in range(12)]
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    write_directory(str(tmp_path / "one"), form, samples)
+    size = (tmp_path / "one" / "shard.00000.mds").stat().st_size
+    monkeypatch.setattr(directory, "LARGEST_SHARD", size - missing)
+    if missing:
+        with pytest.raises(ShardError, match="two: shard 0 passes 4 GiB; give a size limit"):
+            write_directory(str(tmp_path / "two"), form, samples)
+    else:
+        write_directory(str(tmp_path / "two"), form, samples)
+        assert (tmp_path / "two" / "shard.00000.mds").stat().st_size == size
+
+
+def test_the_size_that_the_offsets_say_is_told() -> None:
+    head = ShardForm.from_columns({"input_ids": "ndarray:uint16"}, size_limit=None).dump()
+    data = join_shard([b"first", b"second"], head)
+    file = io.BytesIO(data + b"more")
+    told = f"shard: {len(data) + 4} bytes, expected {len(data)} by its offsets; it is truncated or damaged"
+    with pytest.raises(ShardError, match=told):
+        read_head(file, "shard")
