@@ -25,6 +25,8 @@ def test_a_file_of_the_library_may_lack_its_version_and_empty_parts(parsed: dict
 @pytest.mark.parametrize(
     "merges",
     [
+        {"a": "b"},
+        "a b",
         [["a", "b", "c"]],
         [["a"]],
         [["a", 1]],

@@ -139,6 +139,15 @@ def test_a_class_without_its_files_is_one_line(tmp_path: Path) -> None:
         find_tokenizer_json(str(tmp_path), {})
 
 
+@pytest.mark.parametrize("before", ["", "\n", "[PAD]\n[UNK]\n"])
+def test_a_line_that_is_not_utf8_is_named_by_its_number(tmp_path: Path, before: str) -> None:
+    write_json(tmp_path / "tokenizer_config.json", {"tokenizer_class": "BertTokenizer"})
+    (tmp_path / "vocab.txt").write_bytes(before.encode() + b"na\xefve\n")
+    line = before.count("\n") + 1
+    with pytest.raises(VocabularyError, match=rf"vocab\.txt: line {line}: not UTF-8"):
+        find_tokenizer_json(str(tmp_path), {})
+
+
 def test_a_byte_level_bpe_of_two_files_is_read(tmp_path: Path) -> None:
     vocabulary = {unit: number for number, unit in enumerate(make_byte_alphabet())} | {
         "Ġa": 256,
