@@ -384,7 +384,7 @@ def test_masks_are_places_and_ids():
 @pytest.mark.parametrize(
     ("form", "without", "message"),
     [
-        ("tfrecord", "spans_used", "none tells how many first_tokens there are; expected a field of ones"),
+        ("tfrecord", "spans_used", "none tells how many first_tokens there are; expected a field of ones$"),
         ("hdf5", "tokens_used", "none tells how many ids there are"),
         ("parquet", "word_starts", "none holds the values of column word_starts"),
     ],

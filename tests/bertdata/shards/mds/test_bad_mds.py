@@ -12,6 +12,7 @@ import pytest
 
 from bertdata.errors import ShardError
 from bertdata.shards.mds import directory
+from bertdata.shards.mds.container import MdsReader
 from bertdata.shards.mds.directory import write_directory
 from bertdata.shards.mds.index import ShardForm
 from bertdata.shards.mds.shard_file import join_shard, read_head
@@ -225,3 +226,12 @@ def test_the_size_that_the_offsets_say_is_told() -> None:
     told = f"shard: {len(data) + 4} bytes, expected {len(data)} by its offsets; it is truncated or damaged"
     with pytest.raises(ShardError, match=told):
         read_head(file, "shard")
+
+
+def test_the_sizes_of_a_shard_are_measured_unless_they_are_known(foreign: Path) -> None:
+    path = foreign / "shard.00000.mds"
+    with path.open("rb") as file:
+        measured = MdsReader(file, str(path))
+        known = MdsReader(file, str(path), layout=measured.layout)
+    assert (measured.is_measured, known.is_measured) == (True, False)
+    assert measured.layout == known.layout

@@ -165,6 +165,7 @@ def test_a_row_of_graphcores_that_contradicts_itself_is_named(
         (lambda row: row.pop("positions"), "lacks the integers positions"),
         (lambda row: row.update(extra=[1]), "holds more features than such an example has"),
         (lambda row: row["positions"].pop(), "positions has 15 values, expected 16"),
+        (lambda row: row["positions"].append(0), "positions has 17 values, expected 16"),
         (
             lambda row: row.update(masked_lm_weights=[0] * 6),
             "lacks the floats masked_lm_weights",
