@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from bertdata.errors import ManifestError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_md5
-from bertdata.io.manifest_file import parse_json
+from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 
 SOURCES = "sources"
 """Folder with the copies of the records of earlier steps."""
@@ -122,3 +122,15 @@ class RecordDocuments:
     def items(self) -> list[tuple[str, bytes]]:
         """Return the md5 and the bytes of each record, in the order of their md5s."""
         return sorted(self._found.items())
+
+
+def add_manifest(path: str, documents: RecordDocuments) -> str:
+    """Add a dataset's manifest and the manifests that the dataset keeps to the documents. Return its md5.
+
+    path: the dataset's directory, or a manifest or shards in it.
+    """
+    directory = path if storage.is_directory(path) else storage.get_parent(path)
+    manifest = storage.join(directory, MANIFEST_NAME)
+    data = storage.read_bytes(manifest)
+    documents.add_directory(directory)
+    return documents.add(data, manifest)

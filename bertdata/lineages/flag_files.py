@@ -7,7 +7,6 @@ form: for each flag a role, and the names, sizes and md5s of the files that were
 from contextlib import suppress
 from typing import Any
 
-from bertdata.dataset.provenance import check_vocabulary_manifest
 from bertdata.errors import ManifestError
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
@@ -60,6 +59,9 @@ def make_tokenizer_input(vocab: str, documents: RecordDocuments) -> Input:
     beside = make_manifest_path(path)
     manifest = storage.read_if_present(beside)
     if manifest is not None:
+        # imported here, because a training that was given no vocabulary needs none of the rooms of text
+        from bertdata.dataset.provenance import check_vocabulary_manifest
+
         # Without a sound manifest, the vocabulary counts as the user's own.
         with suppress(ManifestError):
             check_vocabulary_manifest(manifest, beside, str(file.md5))

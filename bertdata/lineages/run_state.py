@@ -15,6 +15,11 @@ STATE_NAME = "state.json"
 CHECKPOINTS = "checkpoints"
 """Folder of a run that has its checkpoints."""
 
+START, TRAIN_DATA, EVAL_DATA = "start", "train_data", "eval_data"
+"""Keys of ``sources`` in a state: the record of the checkpoint that the phase started from, and the manifests
+of its datasets.
+"""
+
 NEW, FROM_WEIGHTS, FROM_PHASE_1 = "new", "weights", "phase 2"
 """Values of ``started`` in a state: the phase began with random weights, with the weights of a checkpoint, or
 with the weights and moments of phase 1 in the same directory.

@@ -16,19 +16,16 @@ from bertdata.dataset.mixture.weights import split_paths
 from bertdata.errors import BertDataError, ManifestError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_md5
-from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.lineages.documents import RecordDocuments
+from bertdata.lineages.documents import RecordDocuments, add_manifest
 from bertdata.lineages.exported_model import LINEAGE_NAME
 from bertdata.lineages.flag_inputs import check_flag_inputs, make_file_input
-from bertdata.lineages.run_state import parse_run_state
+from bertdata.lineages.run_state import EVAL_DATA, START, TRAIN_DATA, parse_run_state
 from bertdata.lineages.step import EXPORT, FINETUNE, PRETRAIN, Input, LineageFile, Step
 from bertdata.lineages.weights_record import make_weights_input
 
 Follow = Callable[[bytes, str], Step]
 """Function that returns the step of a record, whose arguments are the record and its path."""
 
-START = "start"
-TRAIN_DATA, EVAL_DATA = "train_data", "eval_data"
 _ROLES = {TRAIN_DATA: "training data", EVAL_DATA: "evaluation data"}
 """The role of each configuration key that names datasets."""
 
@@ -235,15 +232,3 @@ def _find_features(path: str, run: str) -> str:
     """Return the path of features in the run's directory, if ``path`` names them from another directory."""
     own = storage.join(storage.join(run, "features"), storage.get_base_name(path)) if run else path
     return own if "/features/" in path and not storage.exists(path) and storage.exists(own) else path
-
-
-def add_manifest(path: str, documents: RecordDocuments) -> str:
-    """Add a dataset's manifest and the manifests that the dataset keeps to the documents. Return its md5.
-
-    path: the dataset's directory, or a manifest or shards in it.
-    """
-    directory = path if storage.is_directory(path) else storage.get_parent(path)
-    manifest = storage.join(directory, MANIFEST_NAME)
-    data = storage.read_bytes(manifest)
-    documents.add_directory(directory)
-    return documents.add(data, manifest)

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import IO, TYPE_CHECKING, Any
 
 from bertdata.errors import MissingExtraError, ShardError, install_extra
-from bertdata.io.parquet_pages import find_excessive_page
+from bertdata.io.parquet_columns import find_excessive_page, read_column_chunks
 from bertdata.records import DEFAULT_OBJECTIVE, ShardLayout
 from bertdata.shards.protocol import Sink
 
@@ -68,6 +68,7 @@ class ParquetInput:
                 file, page_checksum_verification=True, pre_buffer=False, buffer_size=_READ_BYTES
             )
             self.schema, found = self._parquet.schema_arrow, self._parquet.metadata
+            self._columns = read_column_chunks(file)
             self._sizes = [found.row_group(group).num_rows for group in range(found.num_row_groups)]
             rows = found.num_rows
         except self._errors as error:
@@ -100,7 +101,8 @@ class ParquetInput:
         first = self.group_ends[group] - self._sizes[group]
         start, stop = first, first + self._sizes[group]
         try:
-            if excess := find_excessive_page(self._file, self._find_columns(group, fields)):
+            chunks = (chunk for chunk in self._columns[group] if chunk.is_of(fields))
+            if excess := find_excessive_page(self._file, chunks):
                 raise OSError(excess)
             for records in self._parquet.iter_batches(size, [group], columns=fields, use_threads=False):
                 yield start, records
@@ -115,14 +117,6 @@ class ParquetInput:
             raise ShardError(
                 f"{self._name}: record {start}: row group {group} ends here, expected {stop - start} more"
             )
-
-    def _find_columns(self, group: int, fields: list[str]) -> Iterator[Any]:
-        """Yield pyarrow's metadata of the column chunks of some fields in a row group."""
-        chunks = self._parquet.metadata.row_group(group)
-        for number in range(chunks.num_columns):
-            column = chunks.column(number)
-            if column.path_in_schema.partition(".")[0] in fields:
-                yield column
 
 
 class SinkFile:

@@ -5,14 +5,21 @@ worker. A large row group is read by the main process in batches, so that memory
 file is unpacked into a temporary file first, because Parquet's footer is at its end.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.parquet_pages import find_excessive_page, parse_page_header
+from bertdata.io.parquet_columns import (
+    BYTE_ARRAY,
+    DELTA_BYTE_ARRAY,
+    ColumnChunk,
+    find_excessive_page,
+    parse_page_header,
+    read_column_chunks,
+)
 from bertdata.sources.fields import TextFields
 from bertdata.sources.piece import PIECE_BYTES, ReadPiece, RowsPiece, number_records
 from bertdata.sources.settings import RecordSettings
@@ -44,16 +51,20 @@ _BATCH_ROWS = 256
 
 @dataclass(frozen=True, slots=True)
 class RowGroupPiece:
-    """Piece of a Parquet file: the rows of one row group."""
+    """Piece of a Parquet file: the rows of one row group.
+
+    columns: column chunks of the columns that are read.
+    """
 
     path: str
     group: int
     bytes: int
+    columns: tuple[ColumnChunk, ...]
 
     def read(self, settings: RecordSettings) -> ReadPiece:
         found, held = [], 0
         with _open(self.path) as opened:
-            for batch in _read_batches(opened, self.group, settings):
+            for batch in _read_batches(opened, self.group, self.columns, settings):
                 found += batch
                 held += sum(len(getattr(record, "text", "")) for record in batch)
                 if held > _MOST_GROUP_CHARACTERS:
@@ -79,39 +90,37 @@ def split_parquet(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece
     Raises InputError if the file is damaged or lacks a column that the settings name.
     """
     with _open(path) as opened:
-        table = opened.table
-        check_columns(table.schema_arrow, settings, path)
+        check_columns(opened.table.schema_arrow, settings, path)
         packed = _is_compressed(path)
-        for group in range(table.num_row_groups):
-            size, unpacked = _measure_group(table, group, settings)
+        for group, columns in enumerate(opened.list_columns(list_wanted_columns(settings))):
+            size = sum(column.packed for column in columns)
             # A worker that reads the group by itself holds all its records at once. That is only allowed if
             # the group is small, including texts that are stored once but occur in many rows.
-            longest = 0 if packed else _bound_shared_text(path, table, group, list_wanted_columns(settings))
-            if not packed and unpacked <= _LARGE_GROUP_BYTES and longest <= _SHARED_BYTES:
-                yield RowGroupPiece(path, group, size)
+            is_small = sum(column.unpacked for column in columns) <= _LARGE_GROUP_BYTES
+            if not packed and is_small and _bound_shared_text(opened.file, columns) <= _SHARED_BYTES:
+                yield RowGroupPiece(path, group, size, columns)
                 continue
-            yield from _split_large_group(opened, group, settings, size)
+            yield from _split_large_group(opened, group, columns, settings, size)
 
 
 def read_parquet_texts(path: str) -> Iterator[str]:
     """Yield every text in a Parquet file: in all columns, also inside lists and structs."""
     with _open(path) as opened:
         names = find_columns_with_texts(opened.table.schema_arrow)
-        for group in range(opened.table.num_row_groups):
-            rows = _choose_batch_rows(path, opened.table, group, names)
-            for batch in opened.read_group(group, names, rows):
+        for group, columns in enumerate(opened.list_columns(names)):
+            for batch in opened.read_group(group, names, columns):
                 yield from read_batch_texts(batch, names)
 
 
 def _split_large_group(
-    opened: "_OpenFile", group: int, settings: RecordSettings, size: int
+    opened: "_OpenFile", group: int, columns: Sequence[ColumnChunk], settings: RecordSettings, size: int
 ) -> Iterator[RowsPiece]:
     """Read the records of a large row group, and yield them in pieces.
 
     size: compressed bytes of the row group, for the progress display.
     """
     found, held = [], 0
-    for batch in _read_batches(opened, group, settings):
+    for batch in _read_batches(opened, group, columns, settings):
         found += batch
         held += sum(len(getattr(record, "text", "")) for record in batch)
         if held >= PIECE_BYTES:
@@ -120,42 +129,25 @@ def _split_large_group(
     yield RowsPiece(number_records(found), size)
 
 
-def _read_batches(opened: "_OpenFile", group: int, settings: RecordSettings) -> Iterator[Any]:
+def _read_batches(
+    opened: "_OpenFile", group: int, columns: Sequence[ColumnChunk], settings: RecordSettings
+) -> Iterator[Any]:
     """Read the records of a row group, and yield them in lists of some hundred rows."""
-    names = list_wanted_columns(settings)
-    rows = _choose_batch_rows(opened.path, opened.table, group, names)
-    for batch in opened.read_group(group, names, rows):
+    for batch in opened.read_group(group, list_wanted_columns(settings), columns):
         for fitting in split_batch(batch, settings):
             yield read_batch_records(fitting, settings)
 
 
-def _measure_group(table: Any, group: int, settings: RecordSettings) -> tuple[int, int]:
-    """Return the compressed and the uncompressed size of the columns that are read from a row group."""
-    columns = list(_find_stored_columns(table, group, list_wanted_columns(settings)))
-    size = sum(column.total_compressed_size for column in columns)
-    return size, sum(column.total_uncompressed_size for column in columns)
-
-
-def _find_stored_columns(table: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
-    """Yield pyarrow's metadata of each stored column of a row group that belongs to the named columns."""
-    facts = table.metadata.row_group(group)
-    for number in range(facts.num_columns):
-        column = facts.column(number)
-        path = column.path_in_schema  # "text", "text.list.element" for a list, "a.b" inside a struct
-        if any(path == name or path.startswith(f"{name}.") for name in names):
-            yield column
-
-
-def _choose_batch_rows(path: str, table: Any, group: int, names: Sequence[str]) -> int:
+def _choose_batch_rows(file: BinaryIO, columns: Iterable[ColumnChunk]) -> int:
     """Return how many rows to read at once.
 
     If pyarrow would copy a long shared text for every row, they are fewer.
     """
-    longest = _bound_shared_text(path, table, group, names)
+    longest = _bound_shared_text(file, columns)
     return max(1, min(_BATCH_ROWS, _BATCH_ROWS * _SHARED_BYTES // max(1, longest)))
 
 
-def _bound_shared_text(path: str, table: Any, group: int, names: Sequence[str]) -> int:
+def _bound_shared_text(file: BinaryIO, columns: Iterable[ColumnChunk]) -> int:
     """Return an upper bound for the size of a text that the row group stores once for many rows.
 
     Returns 0 if there is no such text. A shared text is in a dictionary page, or is stored as the difference
@@ -163,24 +155,21 @@ def _bound_shared_text(path: str, table: Any, group: int, names: Sequence[str]) 
     memory.
     """
     longest = 0
-    for column in _find_stored_columns(table, group, names):
-        if column.physical_type != "BYTE_ARRAY":
+    for column in columns:
+        if column.physical_type != BYTE_ARRAY:
             continue
-        if "DELTA_BYTE_ARRAY" in column.encodings:
-            longest = max(longest, column.total_uncompressed_size)
-        elif column.has_dictionary_page and column.total_uncompressed_size > _SHARED_BYTES:
-            longest = max(longest, _measure_dictionary(path, column))
+        if DELTA_BYTE_ARRAY in column.encodings:
+            longest = max(longest, column.unpacked)
+        elif column.dictionary is not None and column.unpacked > _SHARED_BYTES:
+            longest = max(longest, _measure_dictionary(file, column))
     return longest
 
 
-def _measure_dictionary(path: str, column: Any) -> int:
+def _measure_dictionary(file: BinaryIO, column: ColumnChunk) -> int:
     """Return the uncompressed size of a column's dictionary page. If unknown, that of the whole column."""
-    if _is_compressed(path):
-        return int(column.total_uncompressed_size)
-    with storage.open_input(path) as file:
-        file.seek(column.dictionary_page_offset)
-        header = parse_page_header(file.read(_PAGE_HEAD_BYTES))
-    return int(column.total_uncompressed_size) if header is None else header.unpacked
+    file.seek(max(0, column.dictionary or 0))
+    header = parse_page_header(file.read(_PAGE_HEAD_BYTES))
+    return column.unpacked if header is None else header.unpacked
 
 
 def _is_compressed(path: str) -> bool:
@@ -196,15 +185,27 @@ class _OpenFile:
     file: BinaryIO
     table: Any
 
-    def read_group(self, group: int, names: Sequence[str], rows: int) -> Iterator[Any]:
-        """Yield the Arrow record batches of some columns of a row group, of at most ``rows`` rows each.
+    def list_columns(self, names: Sequence[str]) -> list[tuple[ColumnChunk, ...]]:
+        """Return for each row group the column chunks of some columns.
 
+        Raises InputError if the footer is damaged.
+        """
+        try:
+            groups = read_column_chunks(self.file)
+        except ValueError as error:
+            raise _make_damage_error(self.path, f"footer: {error}") from None
+        return [tuple(column for column in group if column.is_of(names)) for group in groups]
+
+    def read_group(self, group: int, names: Sequence[str], columns: Sequence[ColumnChunk]) -> Iterator[Any]:
+        """Yield the Arrow record batches of some columns of a row group, of at most some hundred rows each.
+
+        columns: the column chunks of these columns.
         Raises InputError if the row group is damaged.
         """
+        if excess := find_excessive_page(self.file, columns):
+            raise _make_damage_error(self.path, excess, f"row group {group}: ")
+        rows = _choose_batch_rows(self.file, columns)
         with _translate_errors(self.path, f"row group {group}: "):
-            columns = _find_stored_columns(self.table, group, names)
-            if excess := find_excessive_page(self.file, columns):
-                raise OSError(excess)
             yield from self.table.iter_batches(rows, row_groups=[group], columns=names)
 
 
@@ -236,5 +237,8 @@ def _translate_errors(path: str, place: str = "") -> Iterator[None]:
     try:
         yield
     except (ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:  # the last: a column's name
-        first = str(error).partition("\n")[0]
-        raise InputError(f"{path}: {place}is damaged Parquet: {first}; fetch or make it again") from None
+        raise _make_damage_error(path, str(error).partition("\n")[0], place) from None
+
+
+def _make_damage_error(path: str, reason: str, place: str = "") -> InputError:
+    return InputError(f"{path}: {place}is damaged Parquet: {reason}; fetch or make it again")

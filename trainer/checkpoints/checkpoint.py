@@ -88,7 +88,7 @@ class State:
     threads: int = 0  # number of threads of a processor, or 0 on an accelerator or if unknown
     # how this phase began: new, weights or phase 2 (bertdata.lineages.run_state); "" in older checkpoints
     started: str = ""
-    # md5s of the records of the phase's datasets and start, by the keys of bertdata.lineages.run_steps. The
+    # md5s of the records of the phase's datasets and start, by the keys of bertdata.lineages.run_state. The
     # run's directory keeps copies of them. None in older checkpoints
     sources: dict[str, list[str]] | None = None
     # what --vocab and --model-config named for another program's weights, which this phase started from

@@ -19,10 +19,9 @@ from bertdata import __version__
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.lineages.documents import SOURCES, RecordDocuments
+from bertdata.lineages.documents import SOURCES, RecordDocuments, add_manifest
 from bertdata.lineages.flag_files import make_input_json, make_model_input, make_tokenizer_input
-from bertdata.lineages.run_state import FROM_PHASE_1, FROM_WEIGHTS
-from bertdata.lineages.run_steps import EVAL_DATA, START, TRAIN_DATA, add_manifest
+from bertdata.lineages.run_state import EVAL_DATA, FROM_PHASE_1, FROM_WEIGHTS, START, TRAIN_DATA
 from bertdata.lineages.step import Input
 from trainer.checkpoints.checkpoint import State
 from trainer.checkpoints.reading import read_state

@@ -7,10 +7,9 @@ import torch
 from bertdata import __version__
 from bertdata.dataset.companion_files import CARD_NAME
 from bertdata.io import storage
-from bertdata.lineages.documents import RecordDocuments
+from bertdata.lineages.documents import RecordDocuments, add_manifest
 from bertdata.lineages.exported_model import LINEAGE_NAME, TRAINING_DATA, make_export_record
 from bertdata.lineages.flag_files import make_model_input, make_tokenizer_input
-from bertdata.lineages.run_steps import add_manifest
 from bertdata.lineages.step import Input
 from trainer.checkpoints.any_checkpoint import OURS, Checkpoint
 from trainer.checkpoints.kept_tokenizer import find_training_data
