@@ -37,7 +37,7 @@ class ConversionJob:
     starts: tuple[int, ...] = field(repr=False)
     corpus: InputEntry
     tokenizer: TokenizerFile
-    has_masks: bool = True
+    has_masks: bool
     bin_size: int = 0
     form: ShardForm | None = None
 

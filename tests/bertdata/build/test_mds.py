@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 import bertdata as face
+from bertdata.build.conversion.settings import ConversionSettings
+from bertdata.errors import SettingsError
 from bertdata.shards.containers import open_reader
 from bertdata.shards.mds.compression import decompress
 from bertdata.shards.mds.directory import read_directory, write_directory
 from bertdata.shards.mds.index import ShardForm, parse_index
+from bertdata.steps.convert import convert
 from tests.support.commands import contents
 
 FLAGS = ("--objective=mlm", "--no-masks", "--max-seq-length=64")
@@ -292,3 +295,21 @@ def test_flags_of_mds_go_with_mds(bertdata, blocks, tmp_path):
     bertdata("convert", blocks, tmp_path / "o.tfrecord").assert_one_error(
         2, "is a directory, expected a file"
     )
+
+
+@pytest.mark.parametrize("limit", [1, 400, (1 << 32) - 1])
+def test_a_shard_may_be_as_large_as_its_offsets_can_count(limit: int) -> None:
+    assert ConversionSettings(to="mds", size_limit=limit).size_limit == limit
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1 << 32, 1 << 33])
+def test_other_limits_of_a_shards_size_are_refused(limit: int) -> None:
+    with pytest.raises(SettingsError, match=f"size_limit is {limit}, expected 1 to 4294967295"):
+        ConversionSettings(to="mds", size_limit=limit)
+
+
+def test_a_conversion_has_no_column_of_lengths_unless_it_is_asked_for(blocks: Path, tmp_path: Path) -> None:
+    for name, given in {"usual": {}, "with": {"with_len": True}}.items():
+        convert(blocks, tmp_path / name, to="mds", workers=1, **given)
+        (first, *_) = read_directory(str(tmp_path / name))
+        assert ("len" in first) == (name == "with")

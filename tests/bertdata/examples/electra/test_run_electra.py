@@ -218,3 +218,19 @@ def test_the_limit_of_open_files_is_raised_for_the_run_alone():
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(512, soft)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_parts_that_cannot_be_read_are_left_out_unless_all_are(
+    parts: list[Path], small_vocabulary_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = tmp_path / "bad.txt"
+    bad.write_bytes(b"A line with \xff in it.\n")
+    out = run([*parts[:2], bad], small_vocabulary_file, tmp_path / "out", "--skip-bad-inputs")
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert [entry["name"] for entry in manifest["skipped"]] == ["bad.txt"]
+    assert len(manifest["inputs"]) == 2
+    capsys.readouterr()
+    given = ["create", str(bad), "--output", str(tmp_path / "none"), "--vocab", str(small_vocabulary_file)]
+    assert main([*given, *FLAGS, "--skip-bad-inputs"]) == 1
+    assert "error: " in capsys.readouterr().err
+    assert not (tmp_path / "none" / "manifest.json").exists()
