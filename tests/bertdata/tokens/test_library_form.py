@@ -43,3 +43,15 @@ def test_merges_that_the_library_refuses_have_not_its_form(merges: list[Any]) ->
     with pytest.raises(Exception, match=r"."):  # the library's errors are of no class of their own
         Tokenizer.from_str(json.dumps(parsed))
     assert find_unusual_part(parsed) == "its model is not as the library saves it"
+
+
+@pytest.mark.parametrize(
+    "pair", [["[SEP]"], ["[SEP]", "3"], [3, 3], ["[SEP]", 3, 3], "[SEP]", {"[SEP]": 3}, None]
+)
+def test_a_special_token_of_a_post_processor_is_its_text_and_its_id(pair: Any) -> None:
+    parsed = bert_json(IDS, {})
+    assert find_unusual_part(parsed) is None
+    parsed["post_processor"]["sep"] = pair
+    with pytest.raises(Exception, match=r"."):
+        Tokenizer.from_str(json.dumps(parsed))
+    assert find_unusual_part(parsed) == "its post_processor is not as the library saves it"
