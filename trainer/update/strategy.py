@@ -105,6 +105,7 @@ class Strategy:
     _half_weights: HalfWeights | None = None
     _averages: WorkerAverages | None = None
     _row_norms: RowNorms | None = None
+    _sums_apart = False
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker

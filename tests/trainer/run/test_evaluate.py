@@ -284,8 +284,9 @@ def test_polling_passes_over_a_checkpoint_that_is_pruned_under_it(
     read = getattr(module, reader)
 
     def pruned(*arguments):
-        if str(arguments[-1]).endswith("step-00000002"):
-            shutil.rmtree(arguments[-1])
+        path = str(arguments[1])
+        if path.endswith("step-00000002"):
+            shutil.rmtree(path)
         return read(*arguments)
 
     monkeypatch.setattr(module, reader, pruned)

@@ -154,7 +154,7 @@ def test_blocks_of_a_shuffled_corpus_come_in_bins(bertdata, corpus, small_vocabu
         (("--recipe=nvidia",), "--recipe nvidia goes with the objective of the recipe"),
         (("--whole-word-mask",), "unknown settings: --whole-word-mask; the objective span has none"),
         (("--no-masks", "--dupe-factor=3"), "--dupe-factor is 3, expected 1"),
-        (("--shortest-span=11",), "spans of 11 to 10 words"),
+        (("--shortest-span=11", "--longest-span=10"), "spans of 11 to 10 words"),
         (("--endpoints=both",), "--endpoints"),
     ],
 )
