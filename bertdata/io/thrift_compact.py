@@ -6,82 +6,115 @@ varints (seven bits per byte, the lowest first) in zigzag form (the lowest bit i
 thrift-compact-protocol.md of Apache Thrift.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
-_INTEGERS = (_I16, _I32, _I64)
 _MOST_DEPTH = 16
 
-Fields = dict[int, Any]
-"""Values of a struct by the numbers of its fields: bool, int, bytes, list, or dict for a struct."""
+INTEGER, TEXT, INTEGERS, TEXTS = "integer", "text", "integers", "texts"
+"""Kinds of values. Integers are int, texts are bytes, and the last two are lists of them."""
+
+Wanted = Mapping[int, Any]
+"""For the numbers of some fields of a struct the kind of their value. For a struct, the kind is a mapping
+like this, and for a list of structs, it is a list with such a mapping.
+"""
 
 
-def read_struct(data: bytes, start: int = 0, depth: int = 0) -> tuple[Fields, int]:
-    """Read the struct that begins at a position, and return its fields and the position behind it.
+def read_struct(data: bytes, wanted: Wanted, start: int = 0) -> tuple[dict[int, Any], int]:
+    """Read some fields of the struct that begins at a position. All other fields are skipped.
 
-    Raises ValueError if the bytes are no struct, or a struct with a type that Parquet does not use.
+    Return the values of these fields, as far as they are there, and the position behind the struct.
 
-    >>> read_struct(bytes.fromhex("15 04 15 80 20 28 02 68 69 00"))
-    ({1: 2, 2: 2048, 4: b'hi'}, 10)
+    Raises ValueError if the bytes are no struct, if a wanted field has another kind of value, or for a type
+    that Parquet does not use.
+
+    >>> read_struct(bytes.fromhex("15 04 15 80 20 28 02 68 69 00"), {2: INTEGER, 4: TEXT})
+    ({2: 2048, 4: b'hi'}, 10)
     """
-    if depth > _MOST_DEPTH:
-        raise ValueError(f"nested more than {_MOST_DEPTH} deep")
-    found, number, place = Fields(), 0, start
     try:
-        while head := data[place]:
-            place += 1
-            if head >> 4:
-                number += head >> 4
-            else:
-                number, place = _read_integer(data, place)
-            kind = head & 15
-            if kind in (_TRUE, _FALSE):  # in a field, the type is the value
-                found[number] = kind == _TRUE
-            else:
-                found[number], place = _read_value(data, place, kind, depth)
+        return _read_struct(data, wanted, start, 0)
     except IndexError:
         raise ValueError("ends within a struct") from None
+
+
+def _read_struct(data: bytes, wanted: Wanted, place: int, depth: int) -> tuple[dict[int, Any], int]:
+    """Do the work of ``read_struct``. IndexError if the data end within the struct."""
+    if depth > _MOST_DEPTH:
+        raise ValueError(f"nested more than {_MOST_DEPTH} deep")
+    found, number = dict[int, Any](), 0
+    while head := data[place]:
+        place += 1
+        if head >> 4:
+            number += head >> 4
+        else:
+            number, place = _read_integer(data, place)
+        if number in wanted:
+            found[number], place = _read_value(data, wanted[number], place, head & 15, depth + 1)
+        elif head & 15 not in (_TRUE, _FALSE):  # in a field, these types are the value
+            place = _skip_value(data, place, head & 15, depth + 1)
     return found, place + 1
 
 
-def _read_value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
-    """Return a value of this type, and the position behind it."""
-    if kind in _INTEGERS:
+def _read_value(data: bytes, kind: Any, place: int, found: int, depth: int) -> tuple[Any, int]:
+    """Return a value of a kind, and the position behind it. ValueError if its type ``found`` is another."""
+    if kind == INTEGER and found in (_I16, _I32, _I64):
         return _read_integer(data, place)
+    if kind == TEXT and found == _BINARY:
+        size, place = _read_varint(data, place)
+        _check_room(data, place, size)
+        return data[place : place + size], place + size
+    if isinstance(kind, Mapping) and found == _STRUCT:
+        return _read_struct(data, kind, place, depth)
+    if found == _LIST and (isinstance(kind, list) or kind in (INTEGERS, TEXTS)):
+        size, item, place = _read_list_head(data, place)
+        of_items = kind[0] if isinstance(kind, list) else INTEGER if kind == INTEGERS else TEXT
+        values = []
+        for _ in range(size):
+            value, place = _read_value(data, of_items, place, item, depth + 1)
+            values.append(value)
+        return values, place
+    raise ValueError(f"a value of type {found} in place of {kind if isinstance(kind, str) else 'a struct'}")
+
+
+def _skip_value(data: bytes, place: int, kind: int, depth: int) -> int:
+    """Return the position behind a value of this type."""
+    if kind in (_I16, _I32, _I64):
+        while data[place] >= 0x80:
+            place += 1
+        return place + 1
     if kind == _BINARY:
         size, place = _read_varint(data, place)
-        return _take(data, place, size), place + size
+        _check_room(data, place, size)
+        return place + size
     if kind == _STRUCT:
-        return read_struct(data, place, depth + 1)
+        return _read_struct(data, {}, place, depth)[1]
     if kind in (_LIST, _SET):
-        return _read_list(data, place, depth + 1)
-    if kind == _DOUBLE:
-        return _take(data, place, 8), place + 8
-    if kind in (_TRUE, _FALSE, _BYTE):
-        return data[place], place + 1
+        if depth > _MOST_DEPTH:
+            raise ValueError(f"nested more than {_MOST_DEPTH} deep")
+        size, item, place = _read_list_head(data, place)
+        for _ in range(size):
+            place = _skip_value(data, place, item, depth + 1)
+        return place
+    if kind in (_TRUE, _FALSE, _BYTE, _DOUBLE):
+        size = 8 if kind == _DOUBLE else 1
+        _check_room(data, place, size)
+        return place + size
     raise ValueError(f"type {kind}, which Parquet does not use")
 
 
-def _read_list(data: bytes, place: int, depth: int) -> tuple[list[Any], int]:
-    """Return the items of a list or a set, and the position behind it."""
-    if depth > _MOST_DEPTH:
-        raise ValueError(f"nested more than {_MOST_DEPTH} deep")
+def _read_list_head(data: bytes, place: int) -> tuple[int, int, int]:
+    """Return the number of items of a list, their type, and the position of the first."""
     head = data[place]
     size, place = (head >> 4, place + 1) if head >> 4 < 15 else _read_varint(data, place + 1)
-    if size > len(data) - place:  # each item has a byte at least
-        raise ValueError(f"a list of {size} items in {len(data) - place} bytes")
-    found = []
-    for _ in range(size):
-        item, place = _read_value(data, place, head & 15, depth)
-        found.append(item)
-    return found, place
+    _check_room(data, place, size)  # each item has a byte at least
+    return size, head & 15, place
 
 
-def _take(data: bytes, place: int, size: int) -> bytes:
-    """Return ``size`` bytes from a position. Raises ValueError if there are fewer."""
+def _check_room(data: bytes, place: int, size: int) -> None:
+    """Raise ValueError unless there are ``size`` bytes from a position on."""
     if size > len(data) - place:
-        raise ValueError(f"{size} bytes of a text in {len(data) - place}")
-    return data[place : place + size]
+        raise ValueError(f"a value of {size} bytes in {len(data) - place}")
 
 
 def _read_integer(data: bytes, place: int) -> tuple[int, int]:
@@ -91,7 +124,10 @@ def _read_integer(data: bytes, place: int) -> tuple[int, int]:
 
 
 def _read_varint(data: bytes, place: int) -> tuple[int, int]:
-    """Return a number of seven bits per byte, the lowest first, and the position behind it."""
+    """Return a number of seven bits per byte, the lowest first, and the position behind it.
+
+    Bits beyond 64 are dropped, as by Thrift's own decoder.
+    """
     byte = data[place]
     if byte < 0x80:
         return byte, place + 1
@@ -101,6 +137,6 @@ def _read_varint(data: bytes, place: int) -> tuple[int, int]:
         byte = data[place]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, place + 1
+            return value & 0xFFFF_FFFF_FFFF_FFFF, place + 1
         shift += 7
     raise ValueError("a number of more than ten bytes")

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import IO, TYPE_CHECKING, Any
 
 from bertdata.errors import MissingExtraError, ShardError, install_extra
-from bertdata.io.parquet_columns import find_excessive_page, read_column_chunks
+from bertdata.io.parquet_columns import ColumnChunk, find_excessive_page, read_column_chunks
 from bertdata.records import DEFAULT_OBJECTIVE, ShardLayout
 from bertdata.shards.protocol import Sink
 
@@ -59,6 +59,8 @@ class ParquetInput:
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._file, self._name = file, name
+        # The fields that were read last, and for each row group their column chunks.
+        self._columns: tuple[list[str], list[tuple[ColumnChunk, ...]]] | None = None
         self._errors = list_pyarrow_errors()
         parquet = import_module("pyarrow.parquet")
         try:
@@ -68,7 +70,6 @@ class ParquetInput:
                 file, page_checksum_verification=True, pre_buffer=False, buffer_size=_READ_BYTES
             )
             self.schema, found = self._parquet.schema_arrow, self._parquet.metadata
-            self._columns = read_column_chunks(file)
             self._sizes = [found.row_group(group).num_rows for group in range(found.num_row_groups)]
             rows = found.num_rows
         except self._errors as error:
@@ -101,8 +102,7 @@ class ParquetInput:
         first = self.group_ends[group] - self._sizes[group]
         start, stop = first, first + self._sizes[group]
         try:
-            chunks = (chunk for chunk in self._columns[group] if chunk.is_of(fields))
-            if excess := find_excessive_page(self._file, chunks):
+            if excess := find_excessive_page(self._file, self._find_column_chunks(fields)[group]):
                 raise OSError(excess)
             for records in self._parquet.iter_batches(size, [group], columns=fields, use_threads=False):
                 yield start, records
@@ -117,6 +117,12 @@ class ParquetInput:
             raise ShardError(
                 f"{self._name}: record {start}: row group {group} ends here, expected {stop - start} more"
             )
+
+    def _find_column_chunks(self, fields: list[str]) -> list[tuple[ColumnChunk, ...]]:
+        """Return for each row group the column chunks of some fields. The footer is read once for all."""
+        if self._columns is None or self._columns[0] != fields:
+            self._columns = list(fields), read_column_chunks(self._file, fields)
+        return self._columns[1]
 
 
 class SinkFile:

@@ -91,13 +91,13 @@ def split_parquet(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece
     """
     with _open(path) as opened:
         check_columns(opened.table.schema_arrow, settings, path)
-        packed = _is_compressed(path)
+        is_compressed = _is_compressed(path)
         for group, columns in enumerate(opened.list_columns(list_wanted_columns(settings))):
-            size = sum(column.packed for column in columns)
+            size = sum(column.compressed for column in columns)
             # A worker that reads the group by itself holds all its records at once. That is only allowed if
             # the group is small, including texts that are stored once but occur in many rows.
-            is_small = sum(column.unpacked for column in columns) <= _LARGE_GROUP_BYTES
-            if not packed and is_small and _bound_shared_text(opened.file, columns) <= _SHARED_BYTES:
+            is_small = sum(column.uncompressed for column in columns) <= _LARGE_GROUP_BYTES
+            if not is_compressed and is_small and _bound_shared_text(opened.file, columns) <= _SHARED_BYTES:
                 yield RowGroupPiece(path, group, size, columns)
                 continue
             yield from _split_large_group(opened, group, columns, settings, size)
@@ -159,8 +159,8 @@ def _bound_shared_text(file: BinaryIO, columns: Iterable[ColumnChunk]) -> int:
         if column.physical_type != BYTE_ARRAY:
             continue
         if DELTA_BYTE_ARRAY in column.encodings:
-            longest = max(longest, column.unpacked)
-        elif column.dictionary is not None and column.unpacked > _SHARED_BYTES:
+            longest = max(longest, column.uncompressed)
+        elif column.dictionary is not None and column.uncompressed > _SHARED_BYTES:
             longest = max(longest, _measure_dictionary(file, column))
     return longest
 
@@ -169,7 +169,7 @@ def _measure_dictionary(file: BinaryIO, column: ColumnChunk) -> int:
     """Return the uncompressed size of a column's dictionary page. If unknown, that of the whole column."""
     file.seek(max(0, column.dictionary or 0))
     header = parse_page_header(file.read(_PAGE_HEAD_BYTES))
-    return column.unpacked if header is None else header.unpacked
+    return column.uncompressed if header is None else header.uncompressed
 
 
 def _is_compressed(path: str) -> bool:
@@ -191,10 +191,9 @@ class _OpenFile:
         Raises InputError if the footer is damaged.
         """
         try:
-            groups = read_column_chunks(self.file)
+            return read_column_chunks(self.file, names)
         except ValueError as error:
             raise _make_damage_error(self.path, f"footer: {error}") from None
-        return [tuple(column for column in group if column.is_of(names)) for group in groups]
 
     def read_group(self, group: int, names: Sequence[str], columns: Sequence[ColumnChunk]) -> Iterator[Any]:
         """Yield the Arrow record batches of some columns of a row group, of at most some hundred rows each.
@@ -202,10 +201,10 @@ class _OpenFile:
         columns: the column chunks of these columns.
         Raises InputError if the row group is damaged.
         """
-        if excess := find_excessive_page(self.file, columns):
-            raise _make_damage_error(self.path, excess, f"row group {group}: ")
-        rows = _choose_batch_rows(self.file, columns)
         with _translate_errors(self.path, f"row group {group}: "):
+            if excess := find_excessive_page(self.file, columns):
+                raise OSError(excess)
+            rows = _choose_batch_rows(self.file, columns)
             yield from self.table.iter_batches(rows, row_groups=[group], columns=names)
 
 
