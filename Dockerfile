@@ -7,8 +7,8 @@ COPY schemas schemas
 COPY bertdata bertdata
 COPY beam_pipelines beam_pipelines
 COPY trainer trainer
-# By the variable, what builds the wheel is of a tested version too.
-RUN PIP_CONSTRAINT=constraints.txt pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+# By the variables, what builds the wheel is of a tested version too. pip reads the second one since 26.2.
+RUN PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM apache/beam_python3.11_sdk:2.77.0
 COPY constraints.txt /tmp/constraints.txt

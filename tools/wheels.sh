@@ -10,7 +10,7 @@ tools=$1
 root=$PWD
 PYTHONS=${PYTHONS:-python3.10 python3.11 python3.12 python3.13}
 # What builds a package is pinned too.
-export PIP_CONSTRAINT=$root/constraints.txt
+export PIP_CONSTRAINT=$root/constraints.txt PIP_BUILD_CONSTRAINT=$root/constraints.txt
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf dist

@@ -59,7 +59,7 @@ def make_tokenizer_input(vocab: str, documents: RecordDocuments) -> Input:
     beside = make_manifest_path(path)
     manifest = storage.read_if_present(beside)
     if manifest is not None:
-        # imported here, because a training that was given no vocabulary needs none of the rooms of text
+        # imported here, because training without --vocab must not import the readers of text
         from bertdata.dataset.provenance import check_vocabulary_manifest
 
         # Without a sound manifest, the vocabulary counts as the user's own.

@@ -3,6 +3,7 @@ checkpoint of another program.
 """
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -114,7 +115,7 @@ def _open_own(path: Path, with_moments: bool) -> Checkpoint:
         updates=state.phase_start // state.steps_of_update + state.step,
         steps_of_update=state.steps_of_update,
         optimiser=state.optimiser,
-        betas=_find_betas(state),
+        betas=_find_betas(state) if has_moments else ADAMS_BETAS,
         label_names=labels.names,
         problem=labels.problem,
         warnings=list_unchecked_warnings(path, state),
@@ -125,9 +126,12 @@ def _find_betas(state: State) -> tuple[float, float]:
     """Return the decay rates of the moments in a checkpoint: the configured ones, else the optimiser's.
 
     A checkpoint may come from others, so an optimiser that is named as a Python object is not imported. Its
-    rates are taken to be Adam's.
+    rates are taken to be Adam's, as those of an optimiser that is not known here.
     """
-    usual = find("optimiser", state.optimiser).betas if ":" not in state.optimiser else ADAMS_BETAS
+    usual = ADAMS_BETAS
+    if ":" not in state.optimiser:
+        with suppress(SettingsError):
+            usual = find("optimiser", state.optimiser).betas
     given = (state.config.get(name) for name in ("beta1", "beta2"))
     beta1, beta2 = (rate if own is None else own for own, rate in zip(given, usual, strict=True))
     return beta1, beta2

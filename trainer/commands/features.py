@@ -40,7 +40,7 @@ def run(arguments: list[str]) -> None:
     refuse_flags(given, task.refused)
     tokenizer, casing, warnings = _open_tokenizer(given)
     values = {name: getattr(given, name) for name in (*_FLAGS, *task.feature_flags)} | {"lower_case": casing}
-    fitted, lines = task.fit_defaults(values, tokenizer.vocabulary)
+    fitted, lines = task.choose_feature_defaults(values, tokenizer.vocabulary)
     for line in lines:
         say_error(f"trainer: {line}")
     values |= fitted

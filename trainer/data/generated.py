@@ -114,7 +114,8 @@ def make_configured_data(config: Config) -> OpenedDataset:
         raise SettingsError(f"masking {masking} needs a dataset: generated examples have no vocabulary")
     keys = config.data
     length = keys.max_seq_length or 128
-    # 20 masks are the default for 128 ids. Sequences too short for them have the usual share of masks.
+    # 20 masks are the default for 128 ids, also for shorter sequences that have room for 20. Others have the
+    # usual share of masks.
     usual = 20 if length - _UNMASKED >= 20 else max(1, round(_MASKED * length))
     layout = ShardLayout(
         max_seq_length=length,

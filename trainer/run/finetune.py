@@ -182,7 +182,7 @@ def _prepare_features(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any],
         length = keys["max_seq_length"] = longest  # the task's default is too long for this model
     check_length(length, longest, "max_seq_length", f"give --max-seq-length {longest} or less")
     sizes = {**config.finetuning.values(), "max_seq_length": length}
-    for line in find_task_data(config.task).fit_defaults(sizes, vocabulary_of(found))[1]:
+    for line in find_task_data(config.task).choose_feature_defaults(sizes, vocabulary_of(found))[1]:
         runtime.log(line)
     files = find_files(config)
     if files.evaluation is None and given.do_eval and given.task_dir is not None:

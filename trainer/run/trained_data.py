@@ -13,7 +13,7 @@ from trainer.config.settings import list_section_keys
 from trainer.data.opening import prepare_for_training
 from trainer.run.copying import copy_features
 from trainer.tasks.fine_tuned import find_task_data
-from trainer.tasks.task_files import FEATURES, make_features
+from trainer.tasks.task_files import FEATURES, make_features, name_features
 from trainer.update.worker import Runtime
 
 _SECTIONS = ("data", "loading", "masking")
@@ -32,7 +32,7 @@ def open_trained_data(runtime: Runtime, path: str, tokens: int | None) -> Opened
     for candidate in candidates:
         if (found := _open_candidate(runtime, candidate, keys, digest, tokens)) is not None:
             return found
-    # A run at a URL has no features there, so they are made again from its training file.
+    # The features of a run at a URL are not there, so they are made again from its training file.
     made = copy_features(runtime, runtime.on_rank_0(lambda: _remake_features(runtime, path)))
     return None if made is None else _open_candidate(runtime, made, keys, digest, tokens)
 
@@ -51,20 +51,26 @@ def _open_candidate(
 
 
 def _remake_features(runtime: Runtime, path: str) -> str | None:
-    """Make the features of a fine-tuned run's training file again. Return their directory.
+    """Make the features of the training file of a fine-tuned run at a URL again. Return their directory.
 
     Return None for a task whose evaluation does not count training labels, and if the file no longer exists
-    or its features cannot be made.
+    or would give other features. A URL that only the checkpoint names is not opened, since the checkpoint may
+    come from others.
     path: path of the checkpoint.
     """
-    config = runtime.config
-    own = find_trainer_checkpoint(path)
-    if own is None or not config.is_finetuning or not find_task_data(config.task).counts_training_labels:
+    config, own = runtime.config, find_trainer_checkpoint(path)
+    if runtime.remote is None or own is None or not config.is_finetuning:
         return None
-    file = read_state(own).config.get("task_train_file")
+    state = read_state(own)
+    file, trained = state.config.get("task_train_file"), state.config.get("train_data")
+    if not (file and trained) or not find_task_data(config.task).counts_training_labels:
+        return None
+    kind = {"training": True, "labelled": True}
     with suppress(BertDataError):
-        if file and storage.exists(file):
-            return make_features(config, file, training=True, labelled=True, tell=runtime.log).directory
+        is_there = not storage.is_remote(file) and storage.exists(file)
+        if is_there and name_features(config, file, **kind) == Path(trained).name:
+            runtime.log(f"{file}: making its features again, for the baseline of the training set")
+            return make_features(config, file, **kind, tell=runtime.log).directory
     return None
 
 

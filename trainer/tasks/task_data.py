@@ -83,7 +83,7 @@ class FineTuningData(ABC):
         """Return the number of token ids in a feature. If none is configured, it is the task's default."""
         return config.data.max_seq_length or cls.settings().max_seq_length
 
-    def fit_defaults(
+    def choose_feature_defaults(
         self, given: Mapping[str, Any], vocabulary: Vocabulary
     ) -> tuple[dict[str, Any], list[str]]:
         """Return settings whose default gives way to another setting, and a line for the log about each.

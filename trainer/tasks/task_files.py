@@ -7,6 +7,7 @@ from bertdata.dataset.shared_shards import format_shared_warning
 from bertdata.errors import BertDataError, InputError, MissingInputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_file_md5
+from bertdata.tokens.tokenizer import Tokenizer
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.config.settings import Config
 from trainer.tasks.data_file import read_file
@@ -18,6 +19,7 @@ from trainer.tasks.feature_set import (
 from trainer.tasks.fine_tuned import find_task_data
 from trainer.tasks.fine_tuning import load_configured_tokenizer
 from trainer.tasks.names import FileNames
+from trainer.tasks.task_data import SettingsAndMaker
 
 FEATURES = "features"
 """Name of the directory in output_dir that contains the datasets of features."""
@@ -120,6 +122,24 @@ def _find_usual_names(given: FinetuningSection) -> FileNames:
     return found[0] if found else usual[0]
 
 
+def name_features(config: Config, path: str, *, training: bool, labelled: bool) -> str:
+    """Return the name of the directory that ``make_features`` makes for a file, without making it."""
+    source, tokenizer = read_file(path), load_configured_tokenizer(config)
+    settings, _ = _prepare_features(config, tokenizer, training=training, labelled=labelled)
+    return make_feature_set_name(source, tokenizer.vocabulary, settings)
+
+
+def _prepare_features(
+    config: Config, tokenizer: Tokenizer, *, training: bool, labelled: bool
+) -> SettingsAndMaker:
+    """Return the settings of the configured features, and the function that makes them."""
+    task = find_task_data(config.task)
+    length, vocabulary = task.choose_feature_length(config), tokenizer.vocabulary
+    return task.prepare_configured_features(
+        config.finetuning, length, vocabulary, training=training, labelled=labelled
+    )
+
+
 def make_features(
     config: Config, path: str, *, training: bool, labelled: bool, tell: Callable[[str], None]
 ) -> FeatureSet:
@@ -130,11 +150,7 @@ def make_features(
     tell: function that writes warnings and a summary to the log.
     """
     source, tokenizer = read_file(path), load_configured_tokenizer(config)
-    task = find_task_data(config.task)
-    length = task.choose_feature_length(config)
-    settings, make = task.prepare_configured_features(
-        config.finetuning, length, tokenizer.vocabulary, training=training, labelled=labelled
-    )
+    settings, make = _prepare_features(config, tokenizer, training=training, labelled=labelled)
     name = make_feature_set_name(source, tokenizer.vocabulary, settings)
     directory = storage.join(str(config.run.output_dir), f"{FEATURES}/{name}")
     made = make_feature_set(directory, source, tokenizer, settings, make)

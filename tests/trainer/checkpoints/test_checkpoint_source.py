@@ -44,6 +44,7 @@ def test_another_program_s_files_of_that_name_go_first(run, name, file):
         ("stableadamw", {}, (0.9, 0.99)),
         ("stableadamw-modernbert", {"beta1": 0.8}, (0.8, 0.98)),
         ("no_such_module:Optimiser", {"beta1": 0.8}, (0.8, 0.999)),
+        ("of-a-later-version", {}, (0.9, 0.999)),
     ],
 )
 def test_the_decay_rates_of_moments_are_the_configured_ones_or_the_optimisers(
@@ -52,5 +53,6 @@ def test_the_decay_rates_of_moments_are_the_configured_ones_or_the_optimisers(
     """An export writes them to the files of other programs. The user's own optimiser is not imported."""
     state = replace(make_initial_state(Config.of(**keys), ModelConfig()), step=1, optimiser=optimiser)
     place = tmp_path / "checkpoints/step-00000001"
-    write_checkpoint(place, state, {"bert.pooler.dense.bias": torch.zeros(4)}, {})
+    tensors = {"bert.pooler.dense.bias": torch.zeros(4)}
+    write_checkpoint(place, state, tensors, {f"exp_avg/{name}": one for name, one in tensors.items()})
     assert open_checkpoint(str(place)).betas == expected

@@ -235,7 +235,9 @@ def test_a_phase_2_warns_of_files_that_phase_1_left(trainer, many, tmp_path, mon
     outcome = trainer(*run_of(many, run, "--phase2", "--phase1-end-step=5", "--steps=1", "--warmup=0"))
     assert outcome.status == 0, outcome.err
     assert "warning: " in outcome.err
-    assert f"not compared with the md5s in the manifest; bertdata verify-md5 {many} does it" in outcome.err
+    assert (
+        f"not compared with the md5s in the manifest; bertdata verify-md5 {many} compares them" in outcome.err
+    )
 
 
 @pytest.mark.parametrize("many", ["tfrecord"], indirect=True)
@@ -251,9 +253,9 @@ def test_convert_predict_and_evaluate_warn_of_files_that_the_run_left(
     checkpoint = find_checkpoints(str(run))[5]
     names = read_state(checkpoint).unchecked_files
     warning = (
-        f"trainer: warning: {checkpoint}: its run was stopped before all data were compared: {len(names)} "
+        f"trainer: warning: {checkpoint}: was saved before all data were compared: {len(names)} "
         f"data files ({', '.join(names)}) are not compared with the md5s in the manifest; bertdata "
-        f"verify-md5 {many} does it\n"
+        f"verify-md5 {many} compares them\n"
     )
     commands = {
         "convert": lambda run: ("convert", run, tmp_path / f"exported-{run.name}"),

@@ -36,35 +36,34 @@ def test_a_run_is_evaluated_by_its_own_task_without_a_word_about_it(trainer, req
     assert {name: written[name] for name in predictions} == {name: before[name] for name in predictions}
 
 
-def test_the_baseline_follows_from_the_training_file_if_the_features_are_not_there(
-    trainer, pretrained, tmp_path
+def test_the_baseline_of_a_run_in_a_bucket_follows_from_its_training_file(
+    trainer, pretrained, tmp_path, monkeypatch
 ):
-    """As on another machine than that of a run in a bucket. The training file has 21 of 24 bad labels."""
+    """Its features stay on the machine that trained it. The training file has 21 of 24 bad labels."""
     rows = [f"The harbour is old .\t{'good' if number < 3 else 'bad'}" for number in range(24)]
-    train, dev, run = tmp_path / "train.tsv", table(tmp_path / "dev.tsv", 20), tmp_path / "run"
+    train, dev, run = tmp_path / "train.tsv", table(tmp_path / "dev.tsv", 20), "memory://baselines/run"
     train.write_text("\n".join(["text\tlabel", *rows, ""]), encoding="utf-8")
     files = (f"--train-file={train}", f"--eval-file={dev}", "--steps=2", "--eval-every=0")
+    monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / "trained"))
     assert trainer(*finetune_words("classification", pretrained, run, *files)).status == 0
-    evaluated = ("evaluate", f"--output-dir={run}")
-    first = trainer(*evaluated)
-    told = 'in the training set "bad" is the label of 87.5%'
-    assert told in first.err
-    expected = results(run)
-    shutil.rmtree(run / "features")
-    again = trainer(*evaluated)
-    assert again.status == 0, again.err
-    assert told in again.err
-    assert results(run) == expected
-    shutil.rmtree(run / "features")
+    shutil.rmtree(tmp_path / "trained")
+
+    def evaluate(name: str, *more: str) -> str:
+        """Evaluate on another machine, and return what is said."""
+        monkeypatch.setenv("BERTDATA_CACHE", str(tmp_path / name))
+        outcome = trainer("evaluate", f"--output-dir={run}", "--no-progress-bar", *more)
+        assert outcome.status == 0, outcome.err
+        return outcome.err
+
+    told = evaluate("same")
+    assert f"{train}: making its features again, for the baseline of the training set" in told
+    assert 'in the training set "bad" is the label of 87.5%' in told
     train.write_text("\n".join(["text\tlabel", *rows[1:], ""]), encoding="utf-8")
-    changed = trainer(*evaluated)
-    assert changed.status == 0, changed.err
-    assert "; in the evaluation set " in changed.err
-    shutil.rmtree(run / "features")
-    train.unlink()
-    gone = trainer(*evaluated)
-    assert gone.status == 0, gone.err
-    assert "; in the evaluation set " in gone.err
+    for name in ("changed", "gone"):
+        told = evaluate(name)
+        assert "making its features again" not in told
+        assert "; in the evaluation set " in told
+        train.unlink(missing_ok=True)
 
 
 def test_another_file_is_evaluated_and_one_without_labels_predicted(trainer, labelled, tmp_path):

@@ -224,6 +224,7 @@ class ScalingSection(Section):
     def __post_init__(self) -> None:
         super().__post_init__()
         least, first, most = self.min_loss_scale, self.init_loss_scale, self.max_loss_scale
+        require(least <= most, f"min_loss_scale is {least:g}, expected at most max_loss_scale ({most:g})")
         require(
             least <= first <= most,
             f"init_loss_scale is {first:g}, expected min_loss_scale ({least:g}) to max_loss_scale ({most:g})",

@@ -15,6 +15,7 @@ from trainer.tasks.squad.features import (
     USUAL_QUERY_LENGTH,
     SquadSettings,
     choose_query_length,
+    compute_longest_query,
     make_squad_examples,
 )
 from trainer.tasks.squad.metrics import (
@@ -40,7 +41,7 @@ class SquadData(FineTuningData):
     )
     refused = (*TABLE_FLAGS, "no_labels")
 
-    def fit_defaults(
+    def choose_feature_defaults(
         self, given: Mapping[str, Any], vocabulary: Vocabulary
     ) -> tuple[dict[str, Any], list[str]]:
         """Return max_query_length if it is not given and its usual value does not fit in max_seq_length."""
@@ -48,7 +49,9 @@ class SquadData(FineTuningData):
         if length is None or given["max_query_length"] is not None:
             return {}, []
         fitting = choose_query_length(length, vocabulary.pair_separators)
-        if fitting == USUAL_QUERY_LENGTH:
+        # Where not even one token fits, the check of max_seq_length says so.
+        has_room = compute_longest_query(length, vocabulary.pair_separators) >= 1
+        if fitting == USUAL_QUERY_LENGTH or not has_room:
             return {}, []
         line = (
             f"max_query_length is {fitting} instead of {USUAL_QUERY_LENGTH}, the most that max_seq_length "
