@@ -36,14 +36,17 @@ def test_a_number_of_micro_batches_moves_the_bound_that_nobody_gave():
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "told"),
     [
-        "--init-loss-scale=65536 --max-loss-scale=100",
-        "--init-loss-scale=2 --min-loss-scale=4",
-        "--min-loss-scale=4 --max-loss-scale=2",
-        "--min-micro-batches=64 --max-micro-batches=32",
+        ("--init-loss-scale=65536 --max-loss-scale=100", "init_loss_scale is 65536, expected min_loss_scale"),
+        ("--init-loss-scale=2 --min-loss-scale=4", "init_loss_scale is 2, expected min_loss_scale"),
+        (
+            "--min-loss-scale=4 --max-loss-scale=2",
+            r"is 4, expected at most max_loss_scale \(2\)",
+        ),
+        ("--min-micro-batches=64 --max-micro-batches=32", "_micro_batches is .*expected"),
     ],
 )
-def test_given_values_that_contradict_each_other_are_refused(line):
-    with pytest.raises(SettingsError, match="expected"):
+def test_given_values_that_contradict_each_other_are_refused_by_their_names(line, told):
+    with pytest.raises(SettingsError, match=told):
         make_config(line.split())

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.support.fine_tuning import QUICK, squad_file
 from tests.support.training_runs import refuse
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.reading import read_state
+from trainer.tasks.squad.data import SquadData
 from trainer.tasks.squad.features import SquadSettings, choose_query_length
 
 FITTED = "trainer: max_query_length is 28 instead of 64, the most that max_seq_length 32 has room for\n"
@@ -69,3 +71,16 @@ def test_a_fine_tuning_on_short_sequences_has_the_longest_questions_that_fit(
     run = tmp_path / "given"
     given = ("--max-seq-length=32", "--max-query-length=64", f"--output-dir={run}")
     refuse(trainer(*start, *files, *given), 2, "max_query_length is 64, expected at most max_seq_length - 4")
+
+
+@pytest.mark.parametrize(
+    ("length", "fitting"), [(3, None), (4, None), (5, 1), (67, 63), (68, None), (384, None)]
+)
+def test_a_line_is_said_only_where_fewer_tokens_fit_and_one_at_least(
+    length: int, fitting: int | None
+) -> None:
+    vocabulary: Any = SimpleNamespace(pair_separators=1)
+    given = {"max_seq_length": length, "max_query_length": None}
+    found, lines = SquadData().choose_feature_defaults(given, vocabulary)
+    assert found == ({} if fitting is None else {"max_query_length": fitting})
+    assert len(lines) == len(found)
