@@ -20,6 +20,11 @@ from bertdata.io import storage
 from bertdata.io.listing import list_inputs
 from bertdata.io.remote import find_missing_bucket, open_file_system
 
+LONGEST_PATTERN = 4096
+"""Most characters of a pattern, as many as Linux allows for a path. Python's translation of a pattern takes
+time in the square of its length if many ``[`` are not closed.
+"""
+
 _ANY_FOLDERS = "**"
 _MAGIC = re.compile(r"[*?[]")
 
@@ -42,7 +47,12 @@ def expand_patterns(patterns: Sequence[str]) -> list[str]:
 
 
 def find_matches(pattern: str) -> list[str]:
-    """Return the sorted paths that match a pattern. The list may be empty."""
+    """Return the sorted paths that match a pattern. The list may be empty.
+
+    Nothing matches a pattern that is longer than any path.
+    """
+    if len(pattern) > LONGEST_PATTERN:
+        return []
     if storage.is_remote(pattern):
         return _match_remote(pattern)
     found = _match_local(pattern.removeprefix("file://").split("/"))

@@ -12,6 +12,7 @@ from importlib import resources
 from bertdata.dataset.published.sums import list_sum_tables
 from bertdata.errors import InputError, UsageError
 from bertdata.io import storage
+from bertdata.io.patterns import LONGEST_PATTERN
 from bertdata.io.table_text import decode_table, name_row_fields, parse_table
 
 
@@ -65,9 +66,13 @@ def _parse_row(row: Mapping[str, str], where: str) -> PublishedFile:
     size = row["bytes"]
     if not (size.isascii() and size.isdecimal() and len(size) < 20):
         raise InputError(f"{where}: bytes is {size!r:.60}, expected a number of bytes")
+    paths = tuple(row["paths"].split("|"))
+    longest = max(map(len, paths))
+    if longest > LONGEST_PATTERN:
+        raise InputError(f"{where}: a path has {longest} characters, expected at most {LONGEST_PATTERN}")
     return PublishedFile(
         label=row["label"],
         bytes=int(size),
         md5=None if row["md5"] == "-" else row["md5"],
-        paths=tuple(row["paths"].split("|")),
+        paths=paths,
     )

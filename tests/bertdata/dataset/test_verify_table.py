@@ -2,6 +2,8 @@
 
 import os
 import shutil
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -160,3 +162,13 @@ def test_a_stages_directory_is_found_by_the_tail_of_its_paths(verdict, tmp_path)
     sparse_file(tmp_path / "run7" / "text" / "FE" / "wiki_00", 1_048_175)
     assert verdict("text/FE/wiki_00") == ["wrong md5"]
     assert verdict("text/FE/wiki_01") == ["missing"]
+
+
+def test_a_path_longer_than_any_is_one_line_at_once(bertdata: Any, tmp_path: Path) -> None:
+    """As a pattern, so many open brackets would take minutes."""
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "a").touch()
+    table = tmp_path / "sums.tsv"
+    table.write_text(f"label\tbytes\tmd5\tpaths\ntext\t9\t-\t{'[' * 100_000}\n")
+    told = f"{table}: line 2: a path has 100000 characters, expected at most 4096"
+    bertdata("verify-md5", tmp_path / "set", f"--table={table}").assert_one_error(1, told)

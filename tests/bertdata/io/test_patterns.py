@@ -1,5 +1,6 @@
 """Patterns name the same files on a disk and in a bucket, as Python's glob and a shell do."""
 
+import time
 from collections.abc import Callable
 from glob import glob
 from pathlib import Path
@@ -88,3 +89,12 @@ def test_a_path_that_exists_is_no_pattern_and_one_that_names_nothing_is_an_error
     assert expand_patterns([f"{tmp_path}/a[1]*.txt"]) == [f"{tmp_path}/a[1]*.txt"]
     with pytest.raises(MissingInputError, match=r"/\*\*/\*.json: no such file or directory"):
         expand_patterns([f"{tmp_path}/**/*.json"])
+
+
+@pytest.mark.parametrize("start", ["", "memory://long-patterns/"])
+def test_a_pattern_longer_than_any_path_names_nothing_at_once(start: str) -> None:
+    """Python translates so many open brackets in minutes."""
+    begin = time.process_time()
+    for pattern in (f"{start}{'[' * 100_000}", f"{start}**/{'[' * 100_000}*"):
+        assert find_matches(pattern) == []
+    assert time.process_time() - begin < 5
