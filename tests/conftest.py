@@ -235,6 +235,15 @@ def published_vocabulary() -> Path:
     return Path(find_vocabulary("bert-base-uncased"))
 
 
+@pytest.fixture
+def rebuild_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands of a rebuild run within this process, which is faster."""
+    from bertdata.steps import rebuild as rebuilding
+    from tests.support.lineages import run_in_process
+
+    monkeypatch.setattr(rebuilding, "run_process", run_in_process)
+
+
 @pytest.fixture(scope="session")
 def dask_cluster() -> Iterator[Any]:
     """A Dask scheduler with two worker processes, shared by the tests that do them no harm."""

@@ -3,19 +3,19 @@
 #
 # The base is made here: Debian 12 with its Python 3.11, the pinned Beam, and a start of Beam's worker, under the name
 # of Beam's image. So this tries every step of the Dockerfile, but not Beam's own files. It needs root and Debian's
-# packages buildah and debootstrap. The first argument is a Python that has bertdata; its shards must have the same md5s.
+# packages buildah and debootstrap. MIRROR replaces debootstrap's own mirror. The first argument is a Python that has
+# bertdata; its shards must have the same md5s.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$1
 base=$(sed -n 's/^FROM \(apache\S*\) AS build$/\1/p' Dockerfile)
-mirror=${MIRROR:-http://deb.debian.org/debian}
 certificates=/etc/ssl/certs/ca-certificates.crt
 export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 debootstrap --variant=minbase --include=python3-dev,python3-pip,python3-venv,g++,ca-certificates \
-  bookworm "$work/root" "$mirror" >"$work/base.log" || { tail -n 20 "$work/base.log"; exit 1; }
+  bookworm "$work/root" ${MIRROR:+"$MIRROR"} >"$work/base.log" || { tail -n 20 "$work/base.log"; exit 1; }
 cp /etc/resolv.conf "$work/root/etc"
 cp "$certificates" "$work/root$certificates"
 ln -s /usr/bin/python3 "$work/root/usr/local/bin/python"
@@ -31,7 +31,7 @@ COPY constraints.txt /tmp/base.txt
 RUN pip install --quiet --no-cache-dir --constraint /tmp/base.txt apache-beam
 ENTRYPOINT ["/opt/apache/beam/boot"]
 BASE
-buildah bud --network host --tag "docker.io/$base" "$work" >"$work/base.log" 2>&1 || { tail -n 20 "$work/base.log"; exit 1; }
+buildah bud --network host --tag "$base" "$work" >"$work/base.log" 2>&1 || { tail -n 20 "$work/base.log"; exit 1; }
 echo "a stand-in of $base"
 
 buildah bud --network host --pull-never --tag bertdata-worker . >"$work/image.log" 2>&1 || { tail -n 20 "$work/image.log"; exit 1; }

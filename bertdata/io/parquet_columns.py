@@ -71,7 +71,7 @@ class ColumnChunk(NamedTuple):
 
 
 class PageHeader(NamedTuple):
-    """What the header of a page says.
+    """Sizes that the header of a page states.
 
     uncompressed: bytes of the page after decompression.
     compressed: bytes of the page in the file, without the header.

@@ -11,7 +11,7 @@ from bertdata.io.file_check import check_safe_names, compute_md5
 from bertdata.io.manifest_file import check_schema, parse_json
 from bertdata.lineages.documents import RecordDocuments
 from bertdata.lineages.exported_model import find_changed_files
-from bertdata.lineages.flag_inputs import check_flag_inputs, make_file_input
+from bertdata.lineages.recorded_inputs import check_flag_inputs, make_file_input
 from bertdata.lineages.step import CONVERT, CREATE, EXPORT, FEATURES, PACK, Input, LineageFile, Step
 from bertdata.lineages.weights_record import make_weights_input
 

@@ -18,7 +18,7 @@ from bertdata.io import storage
 from bertdata.io.file_check import compute_md5
 from bertdata.lineages.documents import RecordDocuments, add_manifest
 from bertdata.lineages.exported_model import LINEAGE_NAME
-from bertdata.lineages.flag_inputs import check_flag_inputs, make_file_input
+from bertdata.lineages.recorded_inputs import check_flag_inputs, make_file_input
 from bertdata.lineages.run_state import EVAL_DATA, START, TRAIN_DATA, parse_run_state
 from bertdata.lineages.step import EXPORT, FINETUNE, PRETRAIN, Input, LineageFile, Step
 from bertdata.lineages.weights_record import make_weights_input

@@ -41,7 +41,6 @@ _TRAINER_STATE: Mapping[str, Any] = {
 }
 _RATES = ("runtime", "samples_per_second", "steps_per_second")
 
-
 _MOST_SECONDS = 1e12
 """Largest time since 1970 that a line may have, in seconds. It is in the year 33,658."""
 

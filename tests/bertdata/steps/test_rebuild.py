@@ -10,7 +10,6 @@ import pytest
 
 import bertdata as face
 from bertdata.errors import InputError, MissingInputError, SettingsError
-from bertdata.steps import rebuild as rebuilding
 from tests.support.commands import Program
 from tests.support.lineages import (
     CORPUS,
@@ -18,15 +17,10 @@ from tests.support.lineages import (
     edit_json,
     make_chain,
     run_commands,
-    run_in_process,
 )
 from tests.support.paths import DUMP, GOLDEN, ROOT
 
-
-@pytest.fixture(autouse=True)
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the commands of a rebuild within this process, which is faster."""
-    monkeypatch.setattr(rebuilding, "run_process", run_in_process)
+pytestmark = pytest.mark.usefixtures("rebuild_in_process")
 
 
 @pytest.fixture

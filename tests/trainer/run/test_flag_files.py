@@ -21,7 +21,7 @@ from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from tests.support.bare_weights import list_md5s, make_bare_weights, rename_copies
 from tests.support.exported_models import export, make_tokenizers
 from tests.support.fine_tuning import table
-from tests.support.lineages import compute_md5, edit_json, run_commands, run_in_process
+from tests.support.lineages import compute_md5, edit_json, run_commands
 
 KEYS: dict[str, Any] = {
     "device": "cpu",
@@ -31,11 +31,7 @@ KEYS: dict[str, Any] = {
     "no_progress_bar": True,
 }
 
-
-@pytest.fixture(autouse=True)
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the commands of a rebuild within this process, which is faster."""
-    monkeypatch.setattr(rebuilding, "run_process", run_in_process)
+pytestmark = pytest.mark.usefixtures("rebuild_in_process")
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,8 @@ from bertdata.lineages.commands.command import Places
 from bertdata.lineages.commands.run_commands import make_run_commands
 from bertdata.lineages.run_state import compute_state_md5
 from bertdata.lineages.tree import draw_lineage
-from bertdata.steps import rebuild as rebuilding
 from bertdata.trust.in_toto import make_statements
-from tests.support.lineages import CORPUS, compute_md5, make_chain, run_commands, run_in_process
+from tests.support.lineages import CORPUS, compute_md5, make_chain, run_commands
 from tests.support.paths import DUMP, GOLDEN
 from trainer.__main__ import main
 
@@ -263,8 +262,7 @@ def test_the_page_of_a_run_shows_its_lineage_without_its_data(place):
     assert compute_md5(DUMP) in page
 
 
-def test_the_weights_of_a_model_are_made_again_to_the_bit(made, tmp_path, monkeypatch):
-    monkeypatch.setattr(rebuilding, "run_process", run_in_process)
+def test_the_weights_of_a_model_are_made_again_to_the_bit(made, tmp_path, rebuild_in_process):
     result = bertdata.rebuild(made / "model", [DUMP, GOLDEN / "vocab.txt"], tmp_path / "again")
     assert result.is_equal, result.differences
     assert [step.name for step in result.steps][-2:] == ["pretrain", "export"]
@@ -272,8 +270,7 @@ def test_the_weights_of_a_model_are_made_again_to_the_bit(made, tmp_path, monkey
     assert compute_md5(tmp_path / "again" / name) == compute_md5(made / name)
 
 
-def test_a_manipulated_setting_of_the_run_is_found(place, tmp_path, monkeypatch):
-    monkeypatch.setattr(rebuilding, "run_process", run_in_process)
+def test_a_manipulated_setting_of_the_run_is_found(place, tmp_path, rebuild_in_process):
     checkpoint = place / "run/checkpoints/step-00000002"
     edit_state(checkpoint, config=read_state(checkpoint)["config"] | {"base_learning_rate": 0.02})
     result = bertdata.rebuild(place / "run", [DUMP, GOLDEN / "vocab.txt"], tmp_path / "again")
@@ -282,9 +279,10 @@ def test_a_manipulated_setting_of_the_run_is_found(place, tmp_path, monkeypatch)
 
 
 @pytest.mark.thorough
-def test_a_mixture_of_two_phases_resumed_with_other_settings_is_made_again(made, tmp_path, monkeypatch):
+def test_a_mixture_of_two_phases_resumed_with_other_settings_is_made_again(
+    made, tmp_path, rebuild_in_process
+):
     """Dynamic masks depend on the names of shards, so the datasets keep their relative places."""
-    monkeypatch.setattr(rebuilding, "run_process", run_in_process)
     words = ("create", *sorted(CORPUS.glob("part-*")), "--vocab", GOLDEN / "vocab.txt", "--workers=1")
     sizes = ("--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=1")
     run_commands((*words, "--output", tmp_path / "z/corpus", *sizes))
@@ -299,8 +297,9 @@ def test_a_mixture_of_two_phases_resumed_with_other_settings_is_made_again(made,
     assert [step.name for step in result.steps][-2:] == ["pretrain", "pretrain"]
 
 
-def test_a_fine_tuned_model_is_made_again_with_the_model_that_it_started_from(place, tmp_path, monkeypatch):
-    monkeypatch.setattr(rebuilding, "run_process", run_in_process)
+def test_a_fine_tuned_model_is_made_again_with_the_model_that_it_started_from(
+    place, tmp_path, rebuild_in_process
+):
     rows = [("good", "a fine day"), ("bad", "a grey day"), ("good", "fine"), ("bad", "grey and cold")]
     table = tmp_path / "labels.tsv"
     table.write_text("label\ttext\n" + "".join(f"{one}\t{two}\n" for one, two in rows * 2), encoding="utf-8")

@@ -10,20 +10,15 @@ import pytest
 import bertdata
 from bertdata.errors import InputError, ManifestError, MissingInputError
 from bertdata.lineages.step import Step
-from bertdata.steps import rebuild as rebuilding
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from tests.support.bare_weights import list_md5s, make_bare_weights, rename_copies
 from tests.support.exported_models import export, make_tokenizers
-from tests.support.lineages import compute_md5, edit_json, run_commands, run_in_process
+from tests.support.lineages import compute_md5, edit_json, run_commands
 from tests.support.made_checkpoints import made
 from trainer.checkpoints.formats.convert import convert
 from trainer.checkpoints.formats.kinds import WRITERS
 
-
-@pytest.fixture(autouse=True)
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the commands of a rebuild within this process, which is faster."""
-    monkeypatch.setattr(rebuilding, "run_process", run_in_process)
+pytestmark = pytest.mark.usefixtures("rebuild_in_process")
 
 
 @pytest.fixture(scope="module")
